@@ -1,0 +1,1 @@
+"""Orrery: Harbor tasks about executable worlds, with a runner and one result model."""

@@ -1,0 +1,1 @@
+"""What every Orrery verifier shares: results, reports, subject isolation, statistics."""

@@ -1,0 +1,1 @@
+"""World-editing verifier: check language, engine and game adapters."""

@@ -1,0 +1,1 @@
+"""Game adapters; each declares the verbs and capabilities it can measure."""

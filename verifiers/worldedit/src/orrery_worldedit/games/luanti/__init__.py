@@ -1,0 +1,1 @@
+"""Luanti (Minetest Game): headless server under a step gate, a trusted probe, protocol players."""
