@@ -1,0 +1,173 @@
+"""`orrery run`."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from orrery.cli import INTERRUPTED
+
+if TYPE_CHECKING:
+    from orrery.runner import JobResult
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True)
+@click.option(
+    "--agent", "-a", default="oracle", show_default=True, help="oracle, nop, a Harbor agent, or module:Class."
+)
+@click.option("--model", "-m", help="The agent's model, as Harbor takes it (provider/name).")
+@click.option(
+    "--env",
+    "-e",
+    "environment",
+    default="sandbox",
+    show_default=True,
+    help="sandbox, engine (Docker or Podman), a Harbor environment, or module:Class.",
+)
+@click.option(
+    "-n", "concurrent", type=click.IntRange(min=1), default=2, show_default=True, help="Trials at a time."
+)
+@click.option(
+    "-k", "attempts", type=click.IntRange(min=1), default=1, show_default=True, help="Attempts per task."
+)
+@click.option("--job-name", help="Name of the job; the name of an interrupted job resumes it.")
+@click.option(
+    "-o",
+    "jobs_dir",
+    type=click.Path(path_type=Path, file_okay=False),
+    default="jobs",
+    show_default=True,
+    help="Jobs folder.",
+)
+@click.option(
+    "--retry-errors", is_flag=True, help="Run the trials of --job-name again that ended without a score."
+)
+@click.option("--no-skills", is_flag=True, help="Leave the modding skills out of the agent's container.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+def command(
+    paths: tuple[str, ...],
+    agent: str,
+    model: str | None,
+    environment: str,
+    concurrent: int,
+    attempts: int,
+    job_name: str | None,
+    jobs_dir: Path,
+    retry_errors: bool,
+    no_skills: bool,
+    as_json: bool,
+) -> int:
+    """Run an agent on tasks and print what came out.
+
+    PATHS are task directories, folders of tasks, or quoted globs (** works), from here or from the checkout.
+    Ctrl-C keeps what is finished; the same command with --job-name goes on.
+    """
+    if retry_errors and not job_name:
+        raise click.UsageError("--retry-errors needs the --job-name of the job to go on with")
+    from orrery.progress import Progress
+    from orrery.runner import Request, run_job
+    from orrery.tasks import find_tasks
+
+    request = Request(
+        tasks=find_tasks(paths),
+        jobs_dir=jobs_dir,
+        agents=(agent,),
+        model=model,
+        environment=environment,
+        concurrent=concurrent,
+        attempts=attempts,
+        job_name=job_name,
+        skills=not no_skills,
+        retry_errors=retry_errors,
+    )
+    with Progress() as progress:
+        result = run_job(request, progress)
+    if as_json:
+        click.echo(json.dumps(as_dict(result), indent=2))
+    else:
+        _print(result)
+    if result.interrupted or result.missing:
+        click.echo(
+            f"to go on: {_resume(paths, request_options(click.get_current_context()), result.job_dir.name)}",
+            err=True,
+        )
+    return exit_code(result, oracle=agent == "oracle")
+
+
+def exit_code(result: JobResult, *, oracle: bool) -> int:
+    """130 interrupted; 3 a trial without a score; 1 the oracle left a task unsolved; else 0."""
+    if result.interrupted:
+        return INTERRUPTED
+    if result.missing or any(not outcome.counts for outcome in result.outcomes):
+        return 3
+    if oracle and not all(outcome.solved for outcome in result.outcomes):
+        return 1
+    return 0
+
+
+def as_dict(result: JobResult) -> dict[str, object]:
+    """The stable shape of `--json`."""
+    return {
+        "trials": [
+            {
+                "task": outcome.task,
+                "status": str(outcome.status),
+                "reward": outcome.reward,
+                "rewards": outcome.rewards,
+                "seconds": round(outcome.seconds, 3),
+            }
+            for outcome in result.outcomes
+        ],
+        "mode": result.mode,
+    }
+
+
+def request_options(context: click.Context) -> list[str]:
+    """The options that differ from their defaults, ready to be typed again; without --job-name."""
+    words: list[str] = []
+    for option in context.command.params:
+        if not isinstance(option, click.Option) or option.name in ("job_name", "retry_errors"):
+            continue
+        value = context.params[option.name or ""]
+        if (
+            value == option.get_default(context)
+            or value is None
+            or str(value) == str(option.get_default(context))
+        ):
+            continue
+        words += [option.opts[-1]] if option.is_flag else [option.opts[-1], str(value)]
+    return words
+
+
+def _resume(paths: tuple[str, ...], options: list[str], job_name: str) -> str:
+    return shlex.join(["orrery", "run", *paths, *options, "--job-name", job_name])
+
+
+def _print(result: JobResult) -> None:
+    from rich.console import Console
+
+    from orrery.paths import shown
+    from orrery.tables import summary
+
+    console = Console(highlight=False)
+    for table in summary(result.outcomes):
+        console.print(table)
+    for outcome in result.outcomes:
+        if not outcome.counts:
+            console.print(f"error: {outcome.task}: {outcome.reason}", markup=False, soft_wrap=True)
+    console.print(
+        "mode: " + ", ".join(f"{key}={value}" for key, value in result.mode.items()),
+        markup=False,
+        soft_wrap=True,
+    )
+    console.print(f"job: {shown(result.job_dir)}", markup=False, soft_wrap=True)
+    if result.outcomes and not result.interrupted:
+        from orrery.report import build
+
+        page = build([result.job_dir], result.job_dir / "report")
+        console.print(f"report: {shown(page)}", markup=False, soft_wrap=True)
