@@ -1,0 +1,1 @@
+"""Harbor environments of Orrery: `sandbox` (embedded, bubblewrap) and `engine` (Docker or Podman socket)."""
