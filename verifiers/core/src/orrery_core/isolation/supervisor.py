@@ -1,0 +1,116 @@
+"""Root's helper for the mode without namespaces: runs one subject as another user and leaves nothing behind.
+
+Started as `python -I -S supervisor.py` with an order as JSON on the descriptor named by its argument. It adopts every
+orphan of the subject (a "child subreaper"), so that daemons cannot escape; it ends with the subject, on SIGTERM, and
+when the judge dies. Standard library only: it runs before anything else is importable.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import resource
+import signal
+import sys
+from typing import Any
+
+SET_PARENT_DEATH_SIGNAL, SET_CHILD_SUBREAPER, SET_NO_NEW_PRIVILEGES, SET_SECCOMP = 1, 36, 38, 22
+DROP_BOUNDING, CAP_LAST = 24, 63
+SECCOMP_MODE_FILTER = 2
+FIXED_ADDRESSES = 0x0040000
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+class FilterProgram(ctypes.Structure):
+    """`struct sock_fprog`."""
+
+    _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_char_p))
+
+
+def control(option: int, value: int, pointer: Any = 0) -> None:
+    """prctl(2), raising OSError."""
+    if libc.prctl(option, ctypes.c_ulong(value), pointer, 0, 0):
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+
+
+def become_subject(order: dict[str, Any]) -> None:
+    """Give up root, set the limits and the filter, and turn into the program. Returns only by an exception."""
+    os.setsid()
+    for name, (soft, hard) in order["rlimits"].items():
+        resource.setrlimit(getattr(resource, name), (soft, hard))
+    for capability in range(CAP_LAST):
+        if libc.prctl(DROP_BOUNDING, capability, 0, 0, 0):
+            break
+    os.setgroups([])
+    os.setresgid(order["uid"], order["uid"], order["uid"])
+    os.setresuid(order["uid"], order["uid"], order["uid"])
+    if order["fixed_addresses"]:
+        libc.personality(FIXED_ADDRESSES)
+    os.chdir(order["cwd"])
+    control(SET_NO_NEW_PRIVILEGES, 1)
+    steps = bytes.fromhex(order["filter"])
+    program = FilterProgram(len(steps) // 8, steps)
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+    control(SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(program))
+    os.execvpe(order["argv"][0], order["argv"], order["env"])
+
+
+def children() -> list[int]:
+    """Direct children: after adoption, everything that is left of the subject comes by here."""
+    with open(f"/proc/self/task/{os.getpid()}/children") as file:  # noqa: PTH123
+        return [int(word) for word in file.read().split()]
+
+
+def end_all() -> None:
+    """Kill children until there are none; the children of each become ours as it dies."""
+    while True:
+        for pid in children():
+            os.kill(pid, signal.SIGKILL)
+        try:
+            os.waitpid(-1, 0)
+        except ChildProcessError:
+            return
+
+
+def supervise(main: int) -> int:
+    """Reap until the main program or a SIGTERM ends the subject; return its exit code in the shell's manner."""
+    while True:
+        number = signal.sigwait({signal.SIGCHLD, signal.SIGTERM})
+        if number == signal.SIGTERM:
+            return 128 + signal.SIGKILL
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                break
+            if pid == 0:
+                break
+            if pid == main:
+                code = os.waitstatus_to_exitcode(status)
+                return 128 - code if code < 0 else code
+
+
+def run(order: dict[str, Any]) -> int:
+    """Run the subject to its end."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD, signal.SIGTERM})
+    control(SET_CHILD_SUBREAPER, 1)
+    control(SET_PARENT_DEATH_SIGNAL, signal.SIGTERM)
+    main = os.fork()
+    if main == 0:
+        try:
+            become_subject(order)
+        except OSError as error:
+            print(f"cannot run {order['argv'][0]}: {error}", file=sys.stderr)
+            os._exit(127 if isinstance(error, FileNotFoundError) else 126)
+    code = supervise(main)
+    end_all()
+    return code
+
+
+if __name__ == "__main__":
+    with os.fdopen(int(sys.argv[1])) as source:
+        given = json.load(source)
+    sys.exit(run(given))
