@@ -9,6 +9,7 @@ import errno
 import importlib
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 
 import click
@@ -68,12 +69,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _tell(error)
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-            raise
+            return _defect()
         where = error.filename or "the jobs folder"
         return _tell(
             InfrastructureError(f"the disk is full ({where})", mend="free space, then run the command again")
         )
+    except Exception:
+        return _defect()
     return result if isinstance(result, int) else 0
+
+
+def _defect() -> int:
+    """A mistake in Orrery is neither the user's nor a low score."""
+    traceback.print_exc()
+    return InfrastructureError.exit_code
 
 
 def _tell(error: OrreryError) -> int:

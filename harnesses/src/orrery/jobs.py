@@ -181,11 +181,9 @@ def judge_trial(harbor: HarborTrial, report: Report | None, problem: str = "") -
     exception = harbor.exception_info
     said = f"{exception.exception_type}: {_first_line(exception.exception_message)}" if exception else ""
     if exception is not None and not harbor.reward_valid:
-        why = (
-            report.reason
-            if report is not None and report.status is TrialStatus.ERROR and report.reason
-            else ""
-        )
+        why = report.reason if report is not None and report.status is TrialStatus.ERROR else ""
+        if why and exception.exception_type == "RewardFileNotFoundError":
+            said = ""  # only says again that a report without a score comes without a reward file
         return TrialOutcome(**common, status=TrialStatus.ERROR, reason="; ".join(filter(None, (said, why))))
     if report is None:
         return TrialOutcome(**common, status=TrialStatus.ERROR, reason=said or problem)

@@ -10,45 +10,30 @@ from typing import TYPE_CHECKING
 import click
 
 from orrery.cli import INTERRUPTED
+from orrery.commands import _options
 
 if TYPE_CHECKING:
     from orrery.runner import JobResult
 
 
 @click.command()
-@click.argument("paths", nargs=-1, required=True)
+@_options.task_paths
 @click.option(
     "--agent", "-a", default="oracle", show_default=True, help="oracle, nop, a Harbor agent, or module:Class."
 )
 @click.option("--model", "-m", help="The agent's model, as Harbor takes it (provider/name).")
-@click.option(
-    "--env",
-    "-e",
-    "environment",
-    default="sandbox",
-    show_default=True,
-    help="sandbox, engine (Docker or Podman), a Harbor environment, or module:Class.",
-)
-@click.option(
-    "-n", "concurrent", type=click.IntRange(min=1), default=2, show_default=True, help="Trials at a time."
-)
+@_options.environment
+@_options.concurrent
 @click.option(
     "-k", "attempts", type=click.IntRange(min=1), default=1, show_default=True, help="Attempts per task."
 )
 @click.option("--job-name", help="Name of the job; the name of an interrupted job resumes it.")
-@click.option(
-    "-o",
-    "jobs_dir",
-    type=click.Path(path_type=Path, file_okay=False),
-    default="jobs",
-    show_default=True,
-    help="Jobs folder.",
-)
+@_options.jobs_dir
 @click.option(
     "--retry-errors", is_flag=True, help="Run the trials of --job-name again that ended without a score."
 )
 @click.option("--no-skills", is_flag=True, help="Leave the modding skills out of the agent's container.")
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@_options.as_json
 def command(
     paths: tuple[str, ...],
     agent: str,

@@ -1,0 +1,42 @@
+"""`orrery show`."""
+
+from __future__ import annotations
+
+import click
+from orrery_core.errors import UserError
+
+
+@click.command()
+@click.argument("path")
+def command(path: str) -> None:
+    """Show one task: what the agent is asked, the hidden checks by stage, and the mutants.
+
+    The checks are for authors and reviewers; an agent never sees them.
+    """
+    from orrery.paths import shown
+    from orrery.specs import read_spec
+    from orrery.tasks import find_tasks
+
+    tasks = find_tasks([path])
+    if len(tasks) != 1:
+        raise UserError(f"{path}: names {len(tasks)} tasks", mend="name one; `orrery ls` lists them")
+    spec = read_spec(tasks[0])
+    lines = [
+        f"{spec.title}",
+        f"{shown(tasks[0].path)}  level {spec.level}, {spec.genre}, version {spec.version}, {spec.status}",
+        "",
+        spec.request.strip(),
+        "",
+        "requirements",
+        *(f"  {number}. {text.strip()}" for number, text in enumerate(spec.requirements, 1)),
+    ]
+    for stage in dict.fromkeys(check.stage for check in spec.checks):
+        lines += ["", f"{stage} checks"]
+        lines += [
+            f"  {check.id}  (requirement {check.requirement})  {check.action}: {check.outcome}"
+            for check in spec.checks
+            if check.stage == stage
+        ]
+    lines += ["", "mutants"]
+    lines += [f"  {mutant.id}  caught by {mutant.criterion}: {mutant.mistake}" for mutant in spec.mutants]
+    click.echo("\n".join(lines))
