@@ -141,8 +141,12 @@ def _normal_size(p0: float, p1: float, side: float, power: float) -> float:
     return (spread / (p1 - p0)) ** 2
 
 
-def wilson(k: int, n: int, level: float = 0.95) -> tuple[float, float]:
-    """Wilson score interval of a proportion; (0, 1) where there are no trials."""
+def wilson(k: float, n: int, level: float = 0.95) -> tuple[float, float]:
+    """Wilson score interval of a proportion; (0, 1) where there are no trials.
+
+    `k` may be the sum of n shares in [0, 1]: a share never varies more than a yes or no with the same mean, so the
+    interval of their mean is then at least as wide as needed.
+    """
     _check_count(k, n)
     if n == 0:
         return 0.0, 1.0
@@ -173,7 +177,7 @@ def _bisect(holds: Callable[[float], bool]) -> float:
     return high
 
 
-def _check_count(k: int, n: int) -> None:
+def _check_count(k: float, n: int) -> None:
     if not 0 <= k <= n:
         raise ValueError(f"{k} successes in {n} trials")
 
