@@ -155,6 +155,6 @@ class Channel:
 
 
 def open_pair(*, line_max: int = LINE_MAX, timeout_s: float = TIMEOUT_S) -> tuple[Channel, int]:
-    """A channel and the subject's end of it, a descriptor for `spawn(stdin=...)` that the caller then closes."""
+    """A channel, and the subject's end: a descriptor for `spawn(stdin=...)` that the caller then closes."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     return Channel(ours, line_max=line_max, timeout_s=timeout_s), theirs.detach()

@@ -1,8 +1,8 @@
 """Writers and readers of what a verifier leaves in /logs/verifier.
 
-The order of the writes is what makes them trustworthy: a stale reward is removed first, then comes a report that
-says "did not finish", and only at the very end the final report, followed by the reward. A verifier killed at any
-instant leaves no reward, or a reward whose report is there and says the same.
+The order of the writes is what makes them trustworthy: a stale reward is removed first, then comes a
+report that says "did not finish", and only at the very end the final report, followed by the reward. A
+verifier killed at any instant leaves no reward, or a reward whose report is there and says the same.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ class ReportWriter:
 
     Args:
         out_dir: created where missing.
-        head: fields of the report that are known before anything ran: task, family, level, versions, mode, seeds.
+        head: fields of the report that are known before anything ran: task, family, level, versions,
+            mode, seeds.
     """
 
     def __init__(self, out_dir: Path, **head: Any) -> None:
@@ -189,8 +190,8 @@ def read_evidence(path: Path) -> JsonValue:
 def read_outcome(out_dir: Path) -> Report:
     """Read the report of a finished verifier and hold it against its reward file.
 
-    A scored report without its reward was cut off between the two writes, and is returned as an error. Where the
-    two say different things, the directory is broken or forged.
+    A scored report without its reward was cut off between the two writes, and is returned as an error.
+    Where the two say different things, the directory is broken or forged.
 
     Raises:
         InfrastructureError: a file is missing or invalid, or reward and report differ.

@@ -1,7 +1,8 @@
 """The result model of every family: criteria, one report per trial, and pure functions over them.
 
-A criterion that could not be measured is an `error` and counts neither for nor against the agent; a trial with
-one has no score. The same report always serialises to the same bytes, so that `cmp` compares reports.
+A criterion that could not be measured is an `error` and counts neither for nor against the agent; a trial
+with one has no score. The same report always serialises to the same bytes, so that `cmp` compares
+reports.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The mode without namespaces: another user, limits, a system-call filter and file permissions.
 
-Nothing can be mounted, so a bind is a symbolic link at its target for as long as the subject runs, and what keeps the
-subject out of the judge's files is their mode alone: the judge writes with umask 077 from here on, and where a closed
-temporary directory has to be opened for a bind, everything else in it is closed.
+Nothing can be mounted, so a bind is a symbolic link at its target for as long as the subject runs, and
+what keeps the subject out of the judge's files is their mode alone: the judge writes with umask 077 from
+here on, and where a closed temporary directory has to be opened for a bind, everything else in it is
+closed.
 """
 
 from __future__ import annotations

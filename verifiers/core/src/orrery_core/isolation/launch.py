@@ -11,6 +11,7 @@ from orrery_core.isolation.model import ADDRESS_SPACE, OPEN_FILES, SUBJECT_UID, 
 from orrery_core.isolation.tools import find_tool
 
 MIB = 1 << 20
+THERE = ("/", "/usr", "/tmp")  # noqa: S108
 SYSTEM_LINKS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 
 
@@ -63,12 +64,12 @@ def sandbox(
 
 
 def _view(order: Order, proc: str) -> list[str]:
-    size = str(order.limits.file_mb * MIB)
+    limits = order.limits
     line = ["--ro-bind", "/usr", "/usr"]
     for name in SYSTEM_LINKS:
         path = Path("/", name)
         if path.is_symlink():
-            line += ["--symlink", os.readlink(path), str(path)]
+            line += ["--symlink", os.fspath(path.readlink()), str(path)]
         elif path.is_dir():
             line += ["--ro-bind", str(path), str(path)]
     line += ["--perms", "0755", "--dir", "/etc"]
@@ -81,26 +82,27 @@ def _view(order: Order, proc: str) -> list[str]:
     line += [
         "--dev",
         "/dev",
-        "--perms",
-        "1777",
-        "--size",
-        size,
-        "--tmpfs",
-        "/dev/shm",
+        *_scratch("/dev/shm", limits),
         "--remount-ro",
         "/dev",
-    ]
-    line += ["--perms", "1777", "--size", size, "--tmpfs", "/tmp"]
+        *_scratch("/tmp", limits),
+    ]  # noqa: S108
     for bind in sorted(order.binds, key=lambda item: item.target):
         line += _parents(bind.target)
         line += ["--bind" if bind.writable else "--ro-bind", os.fspath(bind.source), bind.target]
     return [*line, "--remount-ro", "/"]
 
 
+def _scratch(target: str, limits: Limits) -> list[str]:
+    return ["--perms", "1777", "--size", str(limits.file_mb * MIB), "--tmpfs", target]
+
+
 def _parents(target: str) -> list[str]:
-    """Directories above a bind target, open to the subject (bubblewrap's own would be closed to other users)."""
-    above = [str(path) for path in reversed(Path(target).parents) if str(path) not in ("/", "/usr", "/tmp")]
-    return [word for path in above for word in ("--perms", "0755", "--dir", path)]
+    """Directories above a bind target, open to the subject; bubblewrap would make them for the owner alone."""
+    above = reversed(Path(target).parents)
+    return [
+        word for path in above if str(path) not in THERE for word in ("--perms", "0755", "--dir", str(path))
+    ]
 
 
 def _limited(order: Order) -> list[str]:

@@ -9,8 +9,8 @@ SUBJECT_UID = 65532
 """User and group of the subject, as it sees itself in every mode."""
 
 ADDRESS_SPACE = 512 << 30
-"""Bytes of address space of one process. Not a limit on memory (virtual machines reserve hundreds of GiB and use
-none of it) but on page tables, which no resident size counts."""
+"""Bytes of address space of one process. Not a limit on memory (managed runtimes reserve hundreds of GiB and
+use none of it) but on page tables, which no resident size counts."""
 
 OPEN_FILES = 4096
 

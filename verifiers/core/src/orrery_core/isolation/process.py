@@ -55,8 +55,8 @@ class Running:
 class SubjectProcess:
     """A subject under watch by a thread of its own, which enforces the limits and collects the output.
 
-    The thread also starts the process: "die with parent" means the thread that forked, and this one lives exactly
-    as long as the subject.
+    The thread also starts the process: "die with parent" means the thread that forked, and this one lives
+    exactly as long as the subject.
 
     Attributes:
         pid: the root of its tree, seen from the judge.

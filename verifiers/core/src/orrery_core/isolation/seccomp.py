@@ -21,23 +21,25 @@ NEW_NAMESPACES = 0x7E020000
 
 # The same number on every architecture from 424 on.
 COMMON = {
-    "io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427, "open_tree": 428, "move_mount": 429,
-    "fsopen": 430, "fsconfig": 431, "fsmount": 432, "fspick": 433, "clone3": 435, "pidfd_getfd": 438,
-    "mount_setattr": 442, "memfd_secret": 447,
+    "io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427, "open_tree": 428,
+    "move_mount": 429, "fsopen": 430, "fsconfig": 431, "fsmount": 432, "fspick": 433, "clone3": 435,
+    "pidfd_getfd": 438, "mount_setattr": 442, "memfd_secret": 447,
 }  # fmt: skip
 
 X86_64 = COMMON | {
-    "shmget": 29, "socket": 41, "clone": 56, "ptrace": 101, "pivot_root": 155, "mount": 165, "umount2": 166,
-    "init_module": 175, "add_key": 248, "request_key": 249, "keyctl": 250, "unshare": 272, "perf_event_open": 298,
-    "setns": 308, "process_vm_readv": 310, "process_vm_writev": 311, "finit_module": 313, "memfd_create": 319,
-    "kexec_load": 246, "bpf": 321, "userfaultfd": 323,
+    "shmget": 29, "socket": 41, "clone": 56, "ptrace": 101, "pivot_root": 155, "mount": 165,
+    "umount2": 166, "init_module": 175, "add_key": 248, "request_key": 249, "keyctl": 250,
+    "unshare": 272, "perf_event_open": 298, "setns": 308, "process_vm_readv": 310,
+    "process_vm_writev": 311, "finit_module": 313, "memfd_create": 319, "kexec_load": 246,
+    "bpf": 321, "userfaultfd": 323,
 }  # fmt: skip
 
 AARCH64 = COMMON | {
-    "shmget": 194, "socket": 198, "clone": 220, "ptrace": 117, "pivot_root": 41, "mount": 40, "umount2": 39,
-    "init_module": 105, "add_key": 217, "request_key": 218, "keyctl": 219, "unshare": 97, "perf_event_open": 241,
-    "setns": 268, "process_vm_readv": 270, "process_vm_writev": 271, "finit_module": 273, "memfd_create": 279,
-    "kexec_load": 104, "bpf": 280, "userfaultfd": 282,
+    "shmget": 194, "socket": 198, "clone": 220, "ptrace": 117, "pivot_root": 41, "mount": 40,
+    "umount2": 39, "init_module": 105, "add_key": 217, "request_key": 218, "keyctl": 219,
+    "unshare": 97, "perf_event_open": 241, "setns": 268, "process_vm_readv": 270,
+    "process_vm_writev": 271, "finit_module": 273, "memfd_create": 279, "kexec_load": 104,
+    "bpf": 280, "userfaultfd": 282,
 }  # fmt: skip
 
 SPECIAL = ("clone", "clone3", "socket")
@@ -45,7 +47,7 @@ SPECIAL = ("clone", "clone3", "socket")
 
 @dataclass(frozen=True)
 class Machine:
-    """Architecture token of the kernel, first number of a second call table (0 where none), and call numbers."""
+    """The kernel's token of an architecture, where a second call table starts (0: nowhere), and call numbers."""
 
     token: int
     second_table: int

@@ -1,8 +1,9 @@
 """Root's helper for the mode without namespaces: runs one subject as another user and leaves nothing behind.
 
-Started as `python -I -S supervisor.py` with an order as JSON on the descriptor named by its argument. It adopts every
-orphan of the subject (a "child subreaper"), so that daemons cannot escape; it ends with the subject, on SIGTERM, and
-when the judge dies. Standard library only: it runs before anything else is importable.
+Started as `python -I -S supervisor.py` with an order as JSON on the descriptor named by its argument. It
+adopts every orphan of the subject (a "child subreaper"), so that daemons cannot escape; it ends with the
+subject, on SIGTERM, and when the judge dies. Standard library only: it runs before anything else is
+importable.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def control(option: int, value: int, pointer: Any = 0) -> None:
 
 
 def become_subject(order: dict[str, Any]) -> None:
-    """Give up root, set the limits and the filter, and turn into the program. Returns only by an exception."""
+    """Give up root, set limits and filter, and turn into the program; returns only by an exception."""
     os.setsid()
     for name, (soft, hard) in order["rlimits"].items():
         resource.setrlimit(getattr(resource, name), (soft, hard))
@@ -55,7 +56,7 @@ def become_subject(order: dict[str, Any]) -> None:
     program = FilterProgram(len(steps) // 8, steps)
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     control(SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(program))
-    os.execvpe(order["argv"][0], order["argv"], order["env"])
+    os.execvpe(order["argv"][0], order["argv"], order["env"])  # noqa: S606
 
 
 def children() -> list[int]:
@@ -76,7 +77,7 @@ def end_all() -> None:
 
 
 def supervise(main: int) -> int:
-    """Reap until the main program or a SIGTERM ends the subject; return its exit code in the shell's manner."""
+    """Reap until the main program ends or SIGTERM comes; return the exit code in the shell's manner."""
     while True:
         number = signal.sigwait({signal.SIGCHLD, signal.SIGTERM})
         if number == signal.SIGTERM:

@@ -30,7 +30,7 @@ def descendants(root: int) -> list[int]:
 
 def _children(pid: int) -> Iterator[int]:
     try:
-        threads = os.listdir(f"/proc/{pid}/task")
+        threads = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208
     except OSError:
         return
     for thread in threads:
@@ -49,7 +49,8 @@ def usage(root: int) -> Usage:
             text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
         except OSError:
             continue
-        # The name of the program may hold spaces and brackets; the numbers start after the last bracket, at field 3.
+        # The name of the program may hold spaces and brackets; the numbers start after the last bracket,
+        # at field 3.
         fields = text[text.rindex(")") + 2 :].split()
         ticks += sum(int(value) for value in fields[11:15])
         tasks += int(fields[17])

@@ -1,4 +1,4 @@
-"""A user namespace made by root that keeps every id, so that root inside it can set up and then drop to the subject."""
+"""A user namespace that keeps every id, so that root inside it can set up and then drop to the subject."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Acceptance rules for random behaviour, exact where they can be, in plain Python.
 
-A false reject is a correct submission failing; power is the chance that a stated wrong value is rejected. Use alpha
-1e-4 where trials are cheap and 1e-3 where each costs game time, and report n, k and the seed with each verdict.
+A false reject is a correct submission failing; power is the chance that a stated wrong value is rejected.
+Use alpha 1e-4 where trials are cheap and 1e-3 where each costs game time, and report n, k and the seed
+with each verdict.
 """
 
 from orrery_core.statistics.binomial import (

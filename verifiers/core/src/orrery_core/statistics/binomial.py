@@ -112,7 +112,8 @@ def sample_size(
 ) -> Band:
     """The band of the smallest size from which the power stays at or above `power` at every alternative.
 
-    Power is a saw-tooth in n; so the search goes down from a size that is safely large to the last one that fails.
+    Power is a saw-tooth in n; so the search goes down from a size that is safely large to the last one
+    that fails.
 
     Raises:
         ValueError: no alternative, or one that equals p0 or is too close to it to be told apart.
@@ -144,8 +145,8 @@ def _normal_size(p0: float, p1: float, side: float, power: float) -> float:
 def wilson(k: float, n: int, level: float = 0.95) -> tuple[float, float]:
     """Wilson score interval of a proportion; (0, 1) where there are no trials.
 
-    `k` may be the sum of n shares in [0, 1]: a share never varies more than a yes or no with the same mean, so the
-    interval of their mean is then at least as wide as needed.
+    `k` may be the sum of n shares in [0, 1]: a share never varies more than a yes or no with the same
+    mean, so the interval of their mean is then at least as wide as needed.
     """
     _check_count(k, n)
     if n == 0:

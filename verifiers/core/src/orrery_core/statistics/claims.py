@@ -1,4 +1,4 @@
-"""Sizes and tests for the other kinds of claim: always, never, each value, equally often, independently, more often."""
+"""Sizes and tests for claims other than one probability: always, each value, independently, more often."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def zero_violation_size(rate: float, *, miss: float = 0.01) -> int:
 
 
 def support_size(p_min: float, values: int, *, miss: float = 1e-3) -> int:
-    """Trials after which each of `values` values has come up with chance 1 - miss, the rarest having p_min."""
+    """Trials after which each of `values` values came up with chance 1 - miss, the rarest having p_min."""
     if not 0 < p_min < 1 or values < 1:
         raise ValueError(f"need 0 < p_min < 1 and at least one value, not {p_min} and {values}")
     return math.ceil(math.log(miss / values) / math.log1p(-p_min))
 
 
 def occurrence_range(n: int, *, miss: float = 1e-3) -> tuple[float, float]:
-    """True rates that "sometimes" (a success and a failure in n trials) accepts with chance 1 - miss at either end."""
+    """True rates between which "sometimes" (a success and a failure in n trials) holds with chance 1 - miss."""
     rarest = 1 - miss ** (1 / n)
     return rarest, 1 - rarest
 
@@ -65,7 +65,7 @@ def uniform_chi_square(counts: Sequence[int]) -> ChiSquare:
 
 
 def chi_square_tail(statistic: float, freedom: int) -> float:
-    """P(X > statistic) for a chi-square of `freedom` degrees: the regularised upper incomplete gamma function."""
+    """P(X > statistic) for a chi-square: the regularised upper incomplete gamma function."""
     a, x = freedom / 2, statistic / 2
     if x <= 0:
         return 1.0
@@ -106,7 +106,7 @@ def independence_bands(n: int, p: float, q: float, *, alpha: float = 1e-3) -> tu
 
 
 def independence_power(n: int, correlation: float, *, alpha: float = 1e-3) -> float:
-    """Chance, at least, that two events of 50 % with this correlation are exposed: that of the best single cell."""
+    """Least chance that two events of 50 % with this correlation are exposed: that of the best single cell."""
     bands = independence_bands(n, 0.5, 0.5, alpha=alpha)
     return max(
         band.power(0.25 * (1 + sign * correlation)) for band, sign in zip(bands, (1, -1, -1, 1), strict=True)
@@ -114,7 +114,7 @@ def independence_power(n: int, correlation: float, *, alpha: float = 1e-3) -> fl
 
 
 def two_sample_size(p_old: float, p_new: float, *, alpha: float = 1e-3, power: float = 0.99) -> int:
-    """Trials of each of two samples in which an increase from p_old to p_new shows (pooled score test, one-sided)."""
+    """Trials of each of two samples that show an increase from p_old to p_new (pooled score test, one-sided)."""
     if not 0 <= p_old < p_new <= 1:
         raise ValueError(f"need p_old < p_new, not {p_old} and {p_new}")
     normal, mean = NormalDist(), (p_old + p_new) / 2
@@ -124,7 +124,7 @@ def two_sample_size(p_old: float, p_new: float, *, alpha: float = 1e-3, power: f
 
 
 def two_sample(k_old: int, n_old: int, k_new: int, n_new: int) -> float:
-    """One-sided p-value of "the new rate is not higher" (pooled score test); small means more often than before."""
+    """One-sided p-value of "the new rate is not higher" (pooled score test); small means more often now."""
     if not (0 <= k_old <= n_old and 0 <= k_new <= n_new and n_old and n_new):
         raise ValueError(f"{k_old} of {n_old} against {k_new} of {n_new}")
     pooled = (k_old + k_new) / (n_old + n_new)

@@ -1,4 +1,4 @@
-"""Exact answers about random behaviour: two scripted draws about a threshold, or all branches with their weights."""
+"""Exact answers about random behaviour: two scripted draws about a threshold, or all branches weighted."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Enumeration:
     paths: int
 
     def agrees(self, claimed: float, lowest: float, highest: float) -> bool | None:
-        """Whether the claimed expectation is possible, outcomes lying in lowest..highest; None: sample instead."""
+        """Whether the claim is possible when outcomes lie in lowest..highest; None: sample instead."""
         if self.covered < COVERED_MIN:
             return None
         rest = max(0.0, 1 - self.covered)
@@ -87,10 +87,12 @@ def enumerate_branches(
     """Follow every branch depth-first, up to 6 draws, 4096 paths and 60 s.
 
     Args:
-        run: restores the fixture and runs it with these choices; draws after the last take their first outcome.
+        run: restores the fixture and runs it with these choices; draws after the last take their
+            first outcome.
 
     Raises:
-        ValueError: the weights of a draw do not sum to 1, or a path has fewer draws than choices (not replayable).
+        ValueError: the weights of a draw do not sum to 1, or a path has fewer draws than choices (not
+            replayable).
     """
     waiting: list[tuple[int, ...]] = [()]
     begin, paths = clock(), 0
