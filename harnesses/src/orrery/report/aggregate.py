@@ -1,28 +1,28 @@
 """Every number of a report, computed from trial records. Pure: no files, no formatting.
 
-Definitions follow the world-editing paper where it has them (Tables 3, 5, 7 and 9); `METHODS` in ``render`` tells the
-reader the same in words.
+Definitions follow the world-editing paper where it has them (Tables 3, 5, 7 and 9). The template
+``methods.html.j2`` tells the reader the same in words.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 from statistics import fmean, median
 
 from orrery_core.results import Criterion, Status, TrialStatus, count, pass_rate
 from orrery_core.statistics import wilson
 
-from orrery.report.model import Job, Subject, Trial
+from orrery.report.model import Trial
 
 LEVEL = 0.95
 """Coverage of every interval in a report."""
 
 STAGES = ("build", "load", "behaviour", "regression", "integrity", "visual")
 FAILURES = ("rejected", *STAGES, "unplaced")
-"""Where a trial can fail: the submission is refused, a stage, or a reward below 1 with no failed criterion to blame."""
+"""Where a trial can fail: refused, at a stage, or with a reward below 1 and no failed criterion to blame."""
 
 FUNCTIONAL = ("state", "behaviour")
 
@@ -32,10 +32,12 @@ class Rate:
     """A share with its sample size and interval; ``value`` is None when nothing was measured."""
 
     hits: float
+    """Yes-answers, or for a mean the sum of the shares."""
     n: int
     value: float | None
     low: float | None
     high: float | None
+    is_mean: bool = False
 
 
 @dataclass(frozen=True)
@@ -111,68 +113,11 @@ class Costs:
     cost_usd: Quantity | None
 
 
-@dataclass(frozen=True)
-class Group:
-    """All trials that may be counted together: one subject, one version of every task and verifier."""
-
-    label: str
-    subject: Subject
-    jobs: tuple[str, ...]
-    trials: tuple[Trial, ...]
-    overall: Summary
-    rows: tuple[Row, ...]
-    regressions: tuple[RegressionRow, ...]
-    domains: tuple[DomainRow, ...]
-    pass_at: tuple[PassAtK, ...]
-    costs: Costs
-    modes: dict[str, tuple[str, ...]]
-    """Every value seen per mode key; more than one means mixed."""
-    versions: dict[str, tuple[str, ...]]
-    flags: tuple[str, ...]
-    """What limits comparison with other results."""
-
-
-def groups(jobs: Sequence[Job]) -> tuple[Group, ...]:
-    """Trials by subject; jobs whose task or verifier versions contradict each other stay apart."""
-    parts: dict[Subject, list[list[Trial]]] = {}
-    for job in jobs:
-        ordered = sorted(job.trials, key=lambda trial: (_subject_key(trial.subject), _place(trial)))
-        for subject, trials in groupby(ordered, key=lambda trial: trial.subject):
-            for unit in _split_by_version(list(trials)):
-                _merge(parts.setdefault(subject, []), unit)
-    found = []
-    for subject in sorted(parts, key=_subject_key):
-        for trials in parts[subject]:
-            names = tuple(dict.fromkeys(trial.job for trial in trials))
-            label = subject.label if len(parts[subject]) == 1 else f"{subject.label} ({', '.join(names)})"
-            found.append(_group(label, subject, names, tuple(sorted(trials, key=_place))))
-    if len({group.label for group in found}) < len(found):
-        found = [replace(group, label=f"{group.label} #{number}") for number, group in enumerate(found, 1)]
-    return tuple(found)
-
-
-def notes(jobs: Sequence[Job], grouped: Sequence[Group]) -> tuple[str, ...]:
-    """What a reader of the whole report must know first."""
-    found = []
-    for job in jobs:
-        if job.planned is not None and len(job.trials) < job.planned:
-            found.append(f"Job {job.name} is incomplete: {len(job.trials)} of {job.planned} trials have a folder.")
-    for subject in dict.fromkeys(group.subject for group in grouped):
-        same = [group for group in grouped if group.subject == subject]
-        if len(same) > 1:
-            tasks = ", ".join(_conflicts(same))
-            found.append(
-                f"Results of {subject.label} are not merged: the versions of {tasks} differ between the jobs "
-                f"{'; '.join(', '.join(group.jobs) for group in same)}."
-            )
-    return tuple(found)
-
-
 def summarise(trials: Sequence[Trial]) -> Summary:
     """The metrics over ``trials``; errors are counted and otherwise left out."""
     graded = [trial for trial in trials if trial.graded]
-    built = [value for trial in graded if (value := _built(trial)) is not None]
-    shares = [value for trial in graded if (value := criterion_share(trial)) is not None]
+    built = [known for known in map(_built, graded) if known is not None]
+    shares = [share for share in map(criterion_share, graded) if share is not None]
     functional = [(passed, total) for passed, total in map(_functional, graded) if total]
     regressions = [check for trial in graded for check in _regressions(trial) if _reached(check)]
     rewards = [trial.reward for trial in graded if trial.reward is not None]
@@ -187,7 +132,7 @@ def summarise(trials: Sequence[Trial]) -> Summary:
         errors=len(trials) - len(graded),
         rejected=sum(trial.status is TrialStatus.REJECTED for trial in graded),
         bsr=rate(sum(built), len(built)),
-        cpr=rate(math.fsum(shares), len(shares)),
+        cpr=mean_rate(shares),
         wsr=rate(sum(trial.solved for trial in graded), len(graded)),
         regression=rate(sum(check.status is Status.PASS for check in regressions), len(regressions)),
         paper_cpr=rate(sum(passed for passed, _ in functional), sum(total for _, total in functional)),
@@ -197,24 +142,30 @@ def summarise(trials: Sequence[Trial]) -> Summary:
     )
 
 
-def rate(hits: float, n: int) -> Rate:
-    """``hits`` of ``n`` with a Wilson interval. ``hits`` may be a sum of shares in [0, 1]: such a share never varies more
-    than a yes/no with the same mean, so the interval is then at least as wide as needed."""
+def rate(hits: int, n: int) -> Rate:
+    """``hits`` of ``n`` with a Wilson interval."""
+    return _rate(hits, n, is_mean=False)
+
+
+def mean_rate(shares: Sequence[float]) -> Rate:
+    """Mean of shares in [0, 1], with the Wilson interval of their sum as hits (see `wilson`)."""
+    return _rate(math.fsum(shares), len(shares), is_mean=True)
+
+
+def _rate(hits: float, n: int, *, is_mean: bool) -> Rate:
     if n == 0:
-        return Rate(0, 0, None, None, None)
+        return Rate(0, 0, None, None, None, is_mean)
     low, high = wilson(hits, n, LEVEL)
-    return Rate(hits, n, hits / n, low, high)
+    return Rate(hits, n, hits / n, low, high, is_mean)
 
 
 def criterion_share(trial: Trial) -> float | None:
-    """The trial's passed share of criteria: the verifier's own ``cpr``, or counted where a family has none."""
-    if "cpr" in trial.rewards:
-        return trial.rewards["cpr"]
+    """The trial's passed share of criteria; None where it has none. Unreached counts as failed."""
     return pass_rate(trial.criteria) if trial.criteria else None
 
 
 def failure_stage(trial: Trial) -> str | None:
-    """The earliest stage with a failed criterion; None for a solved trial or an error. State counts as behaviour."""
+    """The earliest stage with a failed criterion, state counted as behaviour; None for solved and error."""
     if not trial.graded or trial.solved:
         return None
     if trial.status is TrialStatus.REJECTED:
@@ -232,7 +183,7 @@ def stage_order(stage: str) -> tuple[int, str]:
 
 
 def pass_at_k(graded: int, solved: int, k: int) -> float:
-    """Chance that at least one of k attempts drawn without replacement from ``graded`` is among the ``solved``."""
+    """Chance that k attempts drawn without replacement from ``graded`` hold one of the ``solved``."""
     return 1.0 - math.comb(graded - solved, k) / math.comb(graded, k)
 
 
@@ -262,37 +213,16 @@ def _reached(check: Criterion) -> bool:
     return check.status in (Status.PASS, Status.FAIL)
 
 
-def _group(label: str, subject: Subject, jobs: tuple[str, ...], trials: tuple[Trial, ...]) -> Group:
-    overall = summarise(trials)
-    modes = _values(trial.mode for trial in trials)
-    pass_at = _pass_at(trials)
-    return Group(
-        label=label,
-        subject=subject,
-        jobs=jobs,
-        trials=trials,
-        overall=overall,
-        rows=tuple(Row(family, level, summarise(part)) for family, level, part in by_level(trials)),
-        regressions=tuple(row for part in by_level(trials) if (row := _regression_row(*part)).checks),
-        domains=_domains(trials),
-        pass_at=pass_at,
-        costs=_costs(trials),
-        modes=modes,
-        versions=_values(trial.versions for trial in trials),
-        flags=_flags(trials, overall, modes),
-    )
-
-
 def by_level(trials: Sequence[Trial]) -> list[tuple[str, int | None, list[Trial]]]:
     """Trials by family and level, in reading order; tasks without a level come last."""
-    ordered = sorted(trials, key=lambda trial: _place(trial)[:3])
+    ordered = sorted(trials, key=lambda trial: place(trial)[:3])
     return [
         (family, level, list(part))
         for (family, level), part in groupby(ordered, key=lambda trial: (trial.family, trial.level))
     ]
 
 
-def _regression_row(family: str, level: int | None, trials: list[Trial]) -> RegressionRow:
+def regression_row(family: str, level: int | None, trials: list[Trial]) -> RegressionRow:
     graded = [trial for trial in trials if trial.graded]
     checks = [check for trial in graded for check in _regressions(trial)]
     reached = [check for check in checks if _reached(check)]
@@ -305,11 +235,13 @@ def _regression_row(family: str, level: int | None, trials: list[Trial]) -> Regr
         checks=len(checks),
         unreached=sum(check.status is Status.UNREACHED for check in checks),
         rate=rate(sum(check.status is Status.PASS for check in reached), len(reached)),
-        clean=rate(sum(all(check.status is Status.PASS for check in part) for part in per_trial), len(per_trial)),
+        clean=rate(
+            sum(all(check.status is Status.PASS for check in part) for part in per_trial), len(per_trial)
+        ),
     )
 
 
-def _domains(trials: Sequence[Trial]) -> tuple[DomainRow, ...]:
+def domains(trials: Sequence[Trial]) -> tuple[DomainRow, ...]:
     """Failures by the task's genre; nothing when no task states one."""
     found = []
     for genre in sorted({trial.text.genre for trial in trials if trial.text.genre}):
@@ -321,7 +253,7 @@ def _domains(trials: Sequence[Trial]) -> tuple[DomainRow, ...]:
     return tuple(found)
 
 
-def _pass_at(trials: Sequence[Trial]) -> tuple[PassAtK, ...]:
+def pass_at(trials: Sequence[Trial]) -> tuple[PassAtK, ...]:
     """pass@k for 1, 2, 4, ... and the largest k, each over the tasks with enough graded attempts."""
     attempts: dict[str, list[bool]] = {}
     for trial in trials:
@@ -338,7 +270,7 @@ def _pass_at(trials: Sequence[Trial]) -> tuple[PassAtK, ...]:
     return tuple(found)
 
 
-def _costs(trials: Sequence[Trial]) -> Costs:
+def costs(trials: Sequence[Trial]) -> Costs:
     names = dict.fromkeys(name for trial in trials for name in trial.phases)
     phases = {name: _quantity(trial.phases.get(name) for trial in trials) for name in names}
     return Costs(
@@ -354,84 +286,7 @@ def _quantity(values: Iterable[float | None]) -> Quantity | None:
     return Quantity(len(known), math.fsum(known), median(known)) if known else None
 
 
-def _values(maps: Iterable[dict[str, str]]) -> dict[str, tuple[str, ...]]:
-    found: dict[str, set[str]] = {}
-    for entry in maps:
-        for key, value in entry.items():
-            found.setdefault(key, set()).add(value)
-    return {key: tuple(sorted(values)) for key, values in sorted(found.items())}
-
-
-def _flags(trials: Sequence[Trial], overall: Summary, modes: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
-    found = []
-    values = {value for seen in modes.values() for value in seen}
-    if "dev-split" in values:
-        found.append("Hidden data came from the public development key (dev-split): not comparable with a held-out result.")
-    if any(key.endswith("profile") and "host" in seen for key, seen in modes.items()):
-        found.append("Sandbox host profile: the tools were this machine's own, not those of the pinned image.")
-    if any("in-place" in value or value == "proot" for value in values):
-        found.append("The sandbox ran without full isolation: not comparable.")
-    mixed = [key for key, seen in modes.items() if len(seen) > 1]
-    if mixed:
-        found.append(f"Mixed modes within this row: {', '.join(mixed)}.")
-    if overall.errors:
-        found.append(f"{overall.errors} of {len(trials)} trials ended as error and are in no mean.")
-    counts = {}
-    for trial in trials:
-        counts[trial.task_key] = counts.get(trial.task_key, 0) + trial.graded
-    attempts = sorted(set(counts.values()))
-    if len(attempts) > 1:
-        found.append(f"Tasks have unequal numbers of graded attempts ({attempts[0]} to {attempts[-1]}).")
-    if attempts and attempts[-1] > 1:
-        found.append("Intervals treat attempts at one task as independent: too narrow as a claim about new tasks.")
-    return tuple(found)
-
-
-def _split_by_version(trials: list[Trial]) -> list[list[Trial]]:
-    """One job's trials of a subject in as few sets as agree on every task's version; normally one."""
-    units: list[list[Trial]] = []
-    for trial in trials:
-        _merge(units, [trial])
-    return units
-
-
-def _merge(units: list[list[Trial]], new: list[Trial]) -> None:
-    """Put ``new`` into the first unit that it does not contradict, or make it a unit of its own."""
-    for unit in units:
-        if not _contradictions(unit, new):
-            unit.extend(new)
-            return
-    units.append(list(new))
-
-
-def _contradictions(one: Iterable[Trial], other: Iterable[Trial]) -> set[str]:
-    first, second = _versions(one), _versions(other)
-    return {key for key in first.keys() & second.keys() if first[key] != second[key]}
-
-
-def _versions(trials: Iterable[Trial]) -> dict[str, object]:
-    """Version of each task, and of each thing the verifier named per family; unknown versions contradict nothing."""
-    found: dict[str, object] = {}
-    for trial in trials:
-        if trial.task_version:
-            found[trial.task_key] = trial.task_version
-        for name, version in trial.versions.items():
-            found[f"{name} ({trial.family})"] = version
-    return found
-
-
-def _conflicts(same: Sequence[Group]) -> list[str]:
-    found: set[str] = set()
-    for number, group in enumerate(same):
-        for other in same[number + 1 :]:
-            found |= _contradictions(group.trials, other.trials)
-    return sorted(found)
-
-
-def _subject_key(subject: Subject) -> tuple[str, ...]:
-    return (subject.agent, subject.version, subject.model, subject.options)
-
-
-def _place(trial: Trial) -> tuple[str, bool, int, str, str, str]:
+def place(trial: Trial) -> tuple[str, bool, int, str, str, str]:
+    """Sort key: family, level (none last), task, then the order of the attempts."""
     level = trial.level if trial.level is not None else 0
     return (trial.family, trial.level is None, level, trial.task, trial.started, trial.name)

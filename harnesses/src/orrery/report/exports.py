@@ -8,23 +8,38 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from orrery.report import aggregate
-from orrery.report.aggregate import Group, Rate, Summary, failure_stage
-from orrery.report.model import Job, Trial
-from orrery.report.text import csv_cell, dollars, fraction, interval, level, percent, seconds, spoken, tokens
-from orrery.report.text import markdown as md
-from orrery.report.text import median_of, total_of
 from orrery_core.results import Status, canonical_json
 
+from orrery.report import aggregate
+from orrery.report.aggregate import Rate, Summary, failure_stage
+from orrery.report.grouping import Group
+from orrery.report.model import Job, Trial
+from orrery.report.text import (
+    csv_cell,
+    dollars,
+    fraction,
+    interval,
+    level,
+    median_of,
+    percent,
+    seconds,
+    spoken,
+    tokens,
+    total_of,
+)
+from orrery.report.text import markdown as md
+
 CSV_COLUMNS = (
-    "job", "trial", "agent", "version", "model", "options", "family", "task", "level", "genre", "status", "reason",
-    "reward", "cpr", "built", "loaded", "preservation", "passed", "failed", "unreached", "unmeasured", "failure_stage",
-    "seconds", "agent_seconds", "verifier_seconds", "input_tokens", "cached_tokens", "output_tokens", "cost_usd",
-    "started", "task_version", "page",
+    "job", "trial", "agent", "version", "model", "options", "family", "task", "level", "genre", "status",
+    "reason", "reward", "cpr", "built", "loaded", "preservation", "passed", "failed", "unreached",
+    "unmeasured", "failure_stage", "seconds", "agent_seconds", "verifier_seconds", "input_tokens", "cached_tokens",
+    "output_tokens", "cost_usd", "started", "task_version", "page",
 )  # fmt: skip
 
 
-def json_text(jobs: Sequence[Job], groups: Sequence[Group], notes: Sequence[str], pages: dict[tuple[str, str], str]) -> str:
+def json_text(
+    jobs: Sequence[Job], groups: Sequence[Group], notes: Sequence[str], pages: dict[tuple[str, str], str]
+) -> str:
     """Everything the HTML tables show, and one object per trial."""
     content: dict[str, Any] = {
         "schema_version": 1,
@@ -57,10 +72,18 @@ def markdown(jobs: Sequence[Job], groups: Sequence[Group], notes: Sequence[str])
     """The tables for a pull request or a log."""
     parts = ["# Orrery report", "Jobs: " + ", ".join(md(job.name) for job in jobs)]
     parts += [f"> {md(note)}" for note in notes]
-    parts += ["## Results", "Each rate with hits/n and its 95 % interval in percent. Errors are in no mean.", _levels(groups)]
+    parts += [
+        "## Results",
+        "Each rate with hits/n and its 95 % interval in percent. Errors are in no mean.",
+        _levels(groups),
+    ]
     for group in groups:
         if group.flags:
-            parts.append("\n".join([f"Comparability of {md(group.label)}:", "", *(f"- {md(flag)}" for flag in group.flags)]))
+            parts.append(
+                "\n".join(
+                    [f"Comparability of {md(group.label)}:", "", *(f"- {md(flag)}" for flag in group.flags)]
+                )
+            )
     if any(group.pass_at for group in groups):
         rows = [[md(g.label), f"{p.k}", f"{p.tasks}", percent(p.value)] for g in groups for p in g.pass_at]
         parts += ["## pass@k", _table(["agent", "k", "tasks", "pass@k"], rows)]
@@ -79,12 +102,18 @@ def _group(group: Group) -> dict[str, Any]:
 
 def _trial(trial: Trial, page: str) -> dict[str, Any]:
     plain = asdict(trial)
-    for key in ("criteria", "text", "last_message", "logs", "images"):
+    for key in ("criteria", "configured", "text", "last_message", "logs", "images"):
         del plain[key]
     plain["genre"] = trial.text.genre
     plain["failure_stage"] = failure_stage(trial)
     plain["criteria"] = [
-        {"id": c.id, "stage": c.stage, "status": str(c.status), "reason": c.reason, "requirement": c.requirement}
+        {
+            "id": c.id,
+            "stage": c.stage,
+            "status": str(c.status),
+            "reason": c.reason,
+            "requirement": c.requirement,
+        }
         for c in trial.criteria
     ]
     plain["page"] = f"trials/{page}"
@@ -94,7 +123,10 @@ def _trial(trial: Trial, page: str) -> dict[str, Any]:
 def _csv_row(trial: Trial, page: str) -> dict[str, Any]:
     statuses = [criterion.status for criterion in trial.criteria]
     return {
-        **{key: getattr(trial, key) for key in ("job", "family", "task", "level", "reason", "reward", "started")},
+        **{
+            key: getattr(trial, key)
+            for key in ("job", "family", "task", "level", "reason", "reward", "started")
+        },
         **{key: trial.rewards.get(key) for key in ("cpr", "built", "loaded", "preservation")},
         "trial": trial.name,
         "agent": trial.subject.agent,
@@ -111,7 +143,10 @@ def _csv_row(trial: Trial, page: str) -> dict[str, Any]:
         "seconds": trial.phases.get("total"),
         "agent_seconds": trial.phases.get("agent_execution"),
         "verifier_seconds": trial.phases.get("verifier"),
-        **{key: getattr(trial.usage, key) for key in ("input_tokens", "cached_tokens", "output_tokens", "cost_usd")},
+        **{
+            key: getattr(trial.usage, key)
+            for key in ("input_tokens", "cached_tokens", "output_tokens", "cost_usd")
+        },
         "task_version": trial.task_version,
         "page": f"trials/{page}",
     }
@@ -121,7 +156,9 @@ def _levels(groups: Sequence[Group]) -> str:
     rows = []
     for group in groups:
         for row in group.rows:
-            rows.append([md(group.label), md(f"{row.family} {level(row.level)}".strip()), *_metrics(row.summary)])
+            rows.append(
+                [md(group.label), md(f"{row.family} {level(row.level)}".strip()), *_metrics(row.summary)]
+            )
         rows.append([md(group.label), "**all**", *_metrics(group.overall)])
     return _table(["agent", "level", "tasks", "trials", "errors", "BSR", "CPR", "WSR", "regression"], rows)
 
@@ -142,17 +179,30 @@ def _failures(groups: Sequence[Group]) -> str:
         for row in group.rows
         for stage, number in row.summary.failures.items()
     ]
-    return _table(["agent", "family", "level", "first failed stage", "trials"], rows) if rows else "No graded trial failed."
+    return (
+        _table(["agent", "family", "level", "first failed stage", "trials"], rows)
+        if rows
+        else "No graded trial failed."
+    )
 
 
 def _regressions(groups: Sequence[Group]) -> str:
     rows = [
-        [md(group.label), md(row.family), level(row.level), f"{row.tasks}", f"{row.checks}", f"{row.unreached}",
-         _rate(row.rate), _rate(row.clean)]
+        [md(group.label), md(row.family), level(row.level), f"{row.tasks}", f"{row.checks}",
+         f"{row.unreached}", _rate(row.rate), _rate(row.clean)]
         for group in groups
         for row in group.regressions
     ]  # fmt: skip
-    header = ["agent", "family", "level", "tasks", "checks", "unreached", "checks passed", "trials all passed"]
+    header = [
+        "agent",
+        "family",
+        "level",
+        "tasks",
+        "checks",
+        "unreached",
+        "checks passed",
+        "trials all passed",
+    ]
     return _table(header, rows) if rows else "No regression checks."
 
 
@@ -162,9 +212,19 @@ def _costs(groups: Sequence[Group]) -> str:
     for group in groups:
         costs = group.costs
         times = [seconds(median_of(costs.phases.get(name))) for name in phases]
-        usage = [tokens(median_of(costs.input_tokens)), tokens(median_of(costs.output_tokens)), dollars(total_of(costs.cost_usd))]
+        usage = [
+            tokens(median_of(costs.input_tokens)),
+            tokens(median_of(costs.output_tokens)),
+            dollars(total_of(costs.cost_usd)),
+        ]
         rows.append([md(group.label), *times, *usage])
-    header = ["agent", *(f"{spoken(name)} (median)" for name in phases), "input tokens (median)", "output tokens (median)", "cost (sum)"]
+    header = [
+        "agent",
+        *(f"{spoken(name)} (median)" for name in phases),
+        "input tokens (median)",
+        "output tokens (median)",
+        "cost (sum)",
+    ]
     return _table(header, rows)
 
 

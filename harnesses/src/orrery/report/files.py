@@ -15,6 +15,7 @@ MAX_LOG_LINES = 60
 MAX_LOGS = 8
 MAX_IMAGE = 512 * 2**10
 MAX_IMAGES = 24
+SHOWN_WIDTH = 256
 LOG_SUFFIXES = (".txt", ".log")
 
 MAGIC = (
@@ -61,11 +62,11 @@ def read_object(path: Path, root: Path) -> dict[str, object]:
 
 
 def log_tails(trial_dir: Path) -> tuple[Log, ...]:
-    """The ends of the trial's, the agent's and the verifier's logs; the trial's own place on disk is left out of them."""
+    """The ends of the logs of trial, verifier and agent, without the trial's own place on this machine."""
     candidates = [trial_dir / "exception.txt", trial_dir / "trial.log"]
     for folder in ("verifier", "agent"):
         candidates += [path for path in _walk(trial_dir / folder) if path.suffix in LOG_SUFFIXES]
-    found = []
+    found: list[Log] = []
     for path in candidates:
         if len(found) < MAX_LOGS and is_plain(path, trial_dir):
             tail = _tail(path).replace(str(trial_dir.resolve().parent), "<job>")
@@ -76,7 +77,7 @@ def log_tails(trial_dir: Path) -> tuple[Log, ...]:
 
 def images(folder: Path, root: Path) -> tuple[Image, ...]:
     """Raster images under ``folder``, ready to be put into a page."""
-    found = []
+    found: list[Image] = []
     for path in _walk(folder):
         if len(found) == MAX_IMAGES:
             break
@@ -85,7 +86,9 @@ def images(folder: Path, root: Path) -> tuple[Image, ...]:
             mime = _image_type(data)
             if mime:
                 name = path.relative_to(folder).as_posix()
-                found.append(Image(name, mime, base64.b64encode(data).decode("ascii")))
+                found.append(
+                    Image(name, mime, base64.b64encode(data).decode("ascii"), _shown_width(data, mime))
+                )
     return tuple(found)
 
 
@@ -93,6 +96,12 @@ def _image_type(data: bytes) -> str:
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "image/webp"
     return next((mime for magic, mime in MAGIC if data.startswith(magic)), "")
+
+
+def _shown_width(data: bytes, mime: str) -> int | None:
+    """A small PNG enlarged by a whole factor, so that each of its pixels can be seen."""
+    width = int.from_bytes(data[16:20], "big") if mime == "image/png" else 0
+    return width * (SHOWN_WIDTH // width) if 0 < width <= SHOWN_WIDTH else None
 
 
 def _walk(folder: Path) -> Iterator[Path]:

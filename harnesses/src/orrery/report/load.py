@@ -1,14 +1,15 @@
-"""Read Harbor job folders. A broken trial folder becomes an error record with the reason; it never stops the report."""
+"""Read Harbor job folders. A broken trial folder becomes an error record with its reason; it stops nothing."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from orrery_core.errors import UserError
 from orrery_core.results import Report, TrialStatus
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import AliasChoices, BaseModel, Field, ValidationError
 
 from orrery.jobs import RECORD, HarborTrial, JobRecord, judge_trial
 from orrery.report import files, task_text
@@ -16,7 +17,10 @@ from orrery.report.model import Job, Subject, Trial, Usage
 
 TRIAL_MARKS = ("result.json", "config.json", "lock.json", "trial.log", "agent", "verifier")
 PHASES = ("environment_setup", "agent_setup", "agent_execution", "verifier")
-MODE_FILES = ("sandbox", "engine")
+RECORD_FILES = ("sandbox.json", "engine.json")
+"""Where an environment says how it ran: role to mode and details."""
+COMPARED = ("mode", "profile", "engine")
+"""Fields of such a record that must be the same for a comparison."""
 
 
 class _Phase(BaseModel):
@@ -66,7 +70,7 @@ class _AgentConfig(BaseModel):
     name: str | None = None
     import_path: str | None = None
     model_name: str | None = None
-    kwargs: dict[str, Any] = {}
+    options: dict[str, Any] = Field({}, validation_alias=AliasChoices("kwargs"))
 
 
 class _Config(BaseModel):
@@ -139,21 +143,26 @@ def load_job(path: Path, name: str) -> Job:
         UserError: it does not exist or holds no trial.
     """
     if not path.is_dir():
-        raise UserError(f"{path}: no such job folder", "give a folder that `orrery run` or `harbor run` wrote")
+        raise UserError(
+            f"{path}: no such job folder", "give a folder that `orrery run` or `harbor run` wrote"
+        )
     trial_dirs = sorted(child for child in path.iterdir() if _is_trial(child))
     if not trial_dirs:
-        raise UserError(f"{path}: holds no trial", "give the job's own folder, the one with a folder per trial in it")
+        raise UserError(
+            f"{path}: holds no trial", "give the job's own folder, the one with a folder per trial in it"
+        )
     record, _ = _read_model(path, RECORD, JobRecord)
     finished, _ = _read_model(path, "result.json", _JobResult)
     planned = finished.n_total_trials if finished else None
     if record is not None:
         planned = len(record.tasks) * len(record.agents) * record.attempts
     options = "without skills" if record is not None and not record.skills else ""
-    return Job(name, tuple(load_trial(child, name, options) for child in trial_dirs), planned)
+    trials = [load_trial(child, name, options) for child in trial_dirs]
+    return Job(name, tuple(_with_known_subjects(trials)), planned)
 
 
 def load_trial(path: Path, job: str, options: str = "") -> Trial:
-    """One trial folder, whatever state it is in. ``options`` are the job's own, part of what the subject is."""
+    """One trial folder, whatever state it is in. ``options`` are the job's, a part of the subject."""
     harbor, problem = _read_model(path, "result.json", HarborTrial)
     result, other_problem = _read_model(path, "result.json", _Result)
     if harbor is None or result is None:
@@ -161,6 +170,7 @@ def load_trial(path: Path, job: str, options: str = "") -> Trial:
     report, report_problem = _read_model(path, "verifier/report.json", Report)
     outcome = judge_trial(harbor, report, report_problem)
     trajectory = _trajectory(path)
+    mode, environment = _modes(path, report)
     text = task_text.read(result.config.task.path)
     exception = result.exception_info.text if result.exception_info else ""
     return Trial(
@@ -171,7 +181,7 @@ def load_trial(path: Path, job: str, options: str = "") -> Trial:
         level=_first(outcome.level, text.level),
         subject=_subject(result.agent_info, result.config.agent, options),
         status=outcome.status,
-        reason=outcome.reason,
+        reason=report.reason if report and outcome.counts else outcome.reason,
         reward=outcome.reward,
         rewards=dict(outcome.rewards),
         criteria=tuple(report.criteria) if report else (),
@@ -179,11 +189,13 @@ def load_trial(path: Path, job: str, options: str = "") -> Trial:
         task_version=result.task_checksum,
         versions=dict(report.versions) if report else {},
         seeds=dict(report.seeds) if report else {},
-        mode=_modes(path, report),
+        mode=mode,
+        environment=environment,
         phases=_phases(result),
         timings=dict(report.timings) if report else {},
         usage=_usage(result.agent_result, trajectory),
         started=result.started_at.isoformat(timespec="seconds") if result.started_at else "",
+        configured=result.config.agent.model_dump_json(),
         text=text,
         last_message=_last_message(trajectory),
         logs=files.log_tails(path),
@@ -216,6 +228,7 @@ def _unfinished(path: Path, job: str, options: str, problem: str) -> Trial:
     config = config or _Config()
     task = Path(config.task.path).name if config.task.path else path.name.partition("__")[0]
     text = task_text.read(config.task.path)
+    mode, environment = _modes(path, None)
     agent = _Agent(name=config.agent.name or config.agent.import_path or "unknown agent")
     if config.agent.model_name:
         agent.model_info = _Model(name=config.agent.model_name)
@@ -228,10 +241,22 @@ def _unfinished(path: Path, job: str, options: str, problem: str) -> Trial:
         subject=_subject(agent, config.agent, options),
         status=TrialStatus.ERROR,
         reason=problem,
+        finished=False,
+        configured=config.agent.model_dump_json(),
         text=text,
-        mode=_modes(path, None),
+        mode=mode,
+        environment=environment,
         logs=files.log_tails(path),
     )
+
+
+def _with_known_subjects(trials: list[Trial]) -> list[Trial]:
+    """Unfinished trials do not know their agent's name and version; finished ones so configured do."""
+    known = {trial.configured: trial.subject for trial in trials if trial.finished}
+    return [
+        trial if trial.finished else replace(trial, subject=known.get(trial.configured, trial.subject))
+        for trial in trials
+    ]
 
 
 def _family(config: _Config) -> str:
@@ -246,7 +271,7 @@ def _subject(agent: _Agent, config: _AgentConfig, options: str) -> Subject:
         provider = agent.model_info.provider
         model = f"{provider}/{agent.model_info.name}" if provider else agent.model_info.name
     given = [options] if options else []
-    given += [f"{key}={_flat(value)}" for key, value in sorted(config.kwargs.items())]
+    given += [f"{key}={_flat(value)}" for key, value in sorted(config.options.items())]
     version = "" if agent.version in ("", "unknown") else agent.version
     return Subject(agent.name, version, model, ", ".join(given))
 
@@ -262,16 +287,24 @@ def _phases(result: _Result) -> dict[str, float]:
     return found
 
 
-def _modes(path: Path, report: Report | None) -> dict[str, str]:
-    """The verifier's own mode and, prefixed, what the environments recorded about themselves."""
-    found = dict(report.mode) if report else {}
-    for kind in MODE_FILES:
-        for place in sorted([*path.glob(f"{kind}*.json"), *path.glob(f"*/{kind}*.json")]):
-            content = files.read_object(place, path)
-            where = "verifier " if "verifier" in place.relative_to(path).as_posix() else ""
-            found.setdefault("environment", kind)
-            found |= {f"{where}{kind} {key}": _flat(value) for key, value in sorted(content.items())}
-    return found
+def _modes(path: Path, report: Report | None) -> tuple[dict[str, str], dict[str, str]]:
+    """What comparability rests on (modes of verifier and environments), and what else environments recorded."""
+    mode = dict(report.mode) if report else {}
+    details: dict[str, str] = {}
+    for name in RECORD_FILES:
+        if not (path / name).exists():
+            continue
+        for role, record in sorted(files.read_object(path / name, path).items()):
+            role = role.partition("__")[0]
+            fields = record if isinstance(record, dict) else {"mode": record}
+            inner = fields.get("details")
+            fields = {**fields, **(inner if isinstance(inner, dict) else {})}
+            for key, value in sorted(fields.items()):
+                if key in COMPARED:
+                    mode[f"{role} environment" if key == "mode" else f"{role} {key}"] = _flat(value)
+                elif key != "details":
+                    details[f"{role} {key}"] = _flat(value)
+    return mode, details
 
 
 def _flat(value: object) -> str:

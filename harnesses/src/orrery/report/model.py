@@ -45,11 +45,13 @@ class Image:
     name: str
     mime: str
     base64: str
+    width: int | None = None
+    """Pixels at which to show it: a whole multiple of its own width; None = as it is."""
 
 
 @dataclass(frozen=True)
 class Usage:
-    """Tokens (input includes cached ones), cost in US dollars and trajectory steps; None where nothing was recorded."""
+    """Tokens (input includes cached ones), cost in US dollars, trajectory steps; None where not recorded."""
 
     input_tokens: int | None = None
     cached_tokens: int | None = None
@@ -80,12 +82,19 @@ class Trial:
     versions: dict[str, str] = field(default_factory=dict)
     seeds: dict[str, object] = field(default_factory=dict)
     mode: dict[str, str] = field(default_factory=dict)
+    """How it ran, as far as that must be the same for a comparison."""
+    environment: dict[str, str] = field(default_factory=dict)
+    """What else the environments recorded about themselves; may differ between tasks."""
     phases: dict[str, float] = field(default_factory=dict)
     """Seconds per phase of the trial, and ``total``."""
     timings: dict[str, float] = field(default_factory=dict)
     """Seconds per step inside the verifier."""
     usage: Usage = Usage()
     started: str = ""
+    finished: bool = True
+    """Has a readable result."""
+    configured: str = ""
+    """The agent part of the trial's config, which an unfinished trial has too; finds its subject."""
     text: TaskText = TaskText()
     last_message: str = ""
     logs: tuple[Log, ...] = ()

@@ -1,4 +1,4 @@
-"""SVG by hand: small pure functions. Lengths are percentages, so that a plot fits every width without distortion."""
+"""SVG by hand, in small pure functions. Lengths are percentages, so that a plot fits any width undistorted."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def bar(rate: Rate, label: str, series: int = 1) -> Markup:
     low, high = 100 * rate.low, 100 * rate.high
     parts = [
         *_track(),
-        f'<rect class="bar s{series}" x="0" y="4" width="{_p(100 * rate.value)}" height="{HEIGHT - 8}" rx="2"/>',
+        _rect(f"bar s{series}", 0, 100 * rate.value, inset=4),
         f'<line class="whisker" x1="{_p(low)}" x2="{_p(high)}" y1="{middle:g}" y2="{middle:g}"/>',
         *(f'<line class="whisker" x1="{_p(x)}" x2="{_p(x)}" y1="7" y2="{HEIGHT - 7}"/>' for x in (low, high)),
     ]
@@ -39,14 +39,13 @@ def stacked(counts: Mapping[str, int], total: int, label: str) -> Markup:
     left = 0.0
     for stage in sorted(counts, key=failure_order):
         width = 100 * counts[stage] / total
-        parts.append(f'<rect class="{_stage_class(stage)}" x="{_p(left)}" y="1" width="{_p(width)}" height="{HEIGHT - 2}"/>')
+        parts.append(_rect(_stage_class(stage), left, width))
         if width >= 4:
             parts.append(_text(left + width / 2, str(counts[stage]), "count"))
         left += width
     solved = total - sum(counts.values())
     if solved:
-        parts.append(f'<rect class="solved" x="{_p(left)}" y="1" width="{_p(100 - left)}" height="{HEIGHT - 2}"/>')
-        parts.append(_text((left + 100) / 2, str(solved), "count"))
+        parts += [_rect("solved", left, 100 - left), _text((left + 100) / 2, str(solved), "count")]
     spoken = ", ".join(f"{stage} {counts[stage]}" for stage in sorted(counts, key=failure_order))
     return _svg(f"{label}: {total} trials, {spoken or 'no failure'}, solved {solved}", parts)
 
@@ -62,14 +61,20 @@ def _stage_class(stage: str) -> str:
 
 
 def _track(grid: bool = True) -> list[str]:
-    parts = [f'<rect class="track" x="0" y="1" width="100%" height="{HEIGHT - 2}" rx="2"/>']
+    parts = [_rect("track", 0, 100)]
     if grid:
         parts += [f'<line class="grid" x1="{x}%" x2="{x}%" y1="1" y2="{HEIGHT - 1}"/>' for x in GRID]
     return parts
 
 
+def _rect(kind: str, x: float, width: float, inset: int = 1) -> str:
+    height = HEIGHT - 2 * inset
+    return f'<rect class="{kind}" x="{_p(x)}" y="{inset}" width="{_p(width)}" height="{height}" rx="2"/>'
+
+
 def _text(x: float, text: str, kind: str = "quiet") -> str:
-    return f'<text class="{kind}" x="{_p(x)}" y="{HEIGHT / 2:g}" text-anchor="middle" dominant-baseline="central">{escape(text)}</text>'
+    place = f'x="{_p(x)}" y="{HEIGHT / 2:g}" text-anchor="middle" dominant-baseline="central"'
+    return f'<text class="{kind}" {place}>{escape(text)}</text>'
 
 
 def _p(value: float) -> str:

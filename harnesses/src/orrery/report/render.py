@@ -10,8 +10,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from orrery_core.results import Criterion, Status
 
-from orrery.report import aggregate, exports, plots, text
-from orrery.report.aggregate import Group
+from orrery.report import aggregate, exports, grouping, plots, text
+from orrery.report.grouping import Group
 from orrery.report.load import load_jobs
 from orrery.report.model import Job, Trial
 
@@ -28,8 +28,8 @@ def build(job_dirs: list[Path], out_dir: Path) -> Path:
         UserError: a job folder is missing or holds no trial.
     """
     jobs = load_jobs(job_dirs)
-    groups = aggregate.groups(jobs)
-    notes = aggregate.notes(jobs, groups)
+    groups = grouping.groups(jobs)
+    notes = grouping.notes(jobs, groups)
     pages = page_names(groups)
     environment = make_environment()
     trials_dir = out_dir / "trials"
@@ -65,9 +65,11 @@ def index_page(
         families=families,
         several_families=len(families) > 1,
         place=place,
-        levels=aggregate.by_level(sorted_by_place(trials)),
+        levels=aggregate.by_level(sorted(trials, key=aggregate.place)),
         started=min((trial.started for trial in trials if trial.started), default=""),
-        failure_names=sorted({s for group in groups for s in group.overall.failures}, key=plots.failure_order),
+        failure_names=sorted(
+            {s for group in groups for s in group.overall.failures}, key=plots.failure_order
+        ),
         show_reward=any(trial.reward not in (None, 0.0, 1.0) for trial in trials),
         show_matrix=len(groups) > 1 or any(group.pass_at for group in groups),
         matrix=_matrix(groups),
@@ -83,7 +85,12 @@ def trial_pages(environment: Environment, groups: Sequence[Group], pages: Pages)
         before = ordered[number - 1][1] if number else None
         after = ordered[number + 1][1] if number + 1 < len(ordered) else None
         page = template.render(
-            group=group, trial=trial, before=before, after=after, pages=pages, stages=_by_stage(trial.criteria)
+            group=group,
+            trial=trial,
+            before=before,
+            after=after,
+            pages=pages,
+            stages=_by_stage(trial.criteria),
         )
         found.append((pages[trial.job, trial.name], page))
     return found
@@ -92,13 +99,10 @@ def trial_pages(environment: Environment, groups: Sequence[Group], pages: Pages)
 def page_names(groups: Sequence[Group]) -> Pages:
     taken: set[str] = set()
     return {
-        (trial.job, trial.name): f"{text.slug(trial.name, taken)}.html" for group in groups for trial in group.trials
+        (trial.job, trial.name): f"{text.slug(trial.name, taken)}.html"
+        for group in groups
+        for trial in group.trials
     }
-
-
-def sorted_by_place(trials: Sequence[Trial]) -> list[Trial]:
-    """Trials by family, level and task, across groups."""
-    return sorted(trials, key=lambda t: (t.family, t.level is None, t.level or 0, t.task, t.started, t.name))
 
 
 def make_environment() -> Environment:
@@ -150,7 +154,7 @@ def _style() -> str:
 
 def _matrix(groups: Sequence[Group]) -> list[tuple[str, list[list[Trial]]]]:
     """Per task, the attempts of every group."""
-    trials = sorted_by_place([trial for group in groups for trial in group.trials])
+    trials = sorted((trial for group in groups for trial in group.trials), key=aggregate.place)
     tasks = dict.fromkeys(trial.task_key for trial in trials)
     return [(task, [[t for t in group.trials if t.task_key == task] for group in groups]) for task in tasks]
 

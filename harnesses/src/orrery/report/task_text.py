@@ -1,4 +1,4 @@
-"""Read what a task directory says, where it is on this machine: request, requirements and the meaning of each check."""
+"""What a task directory says, where it is on this machine: request, requirements, meaning of each check."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class _TaskToml(BaseModel):
 
 
 def read(task_path: str | None) -> TaskText:
-    """The task's words; empty where the directory or a field is not there, because a report must not need the task."""
+    """The task's words; empty where directory or field are missing: a report must not need the task."""
     if not task_path:
         return TaskText()
     folder = Path(task_path)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from typing import Any
 
-from orrery_core.results import canonical_json
 from orrery.report.aggregate import Quantity, Rate
 
 DASH = "—"
@@ -55,11 +55,8 @@ def interval(rate: Rate) -> str:
 
 
 def fraction(rate: Rate) -> str:
-    """``7/8``; sums of shares keep one decimal."""
-    if rate.n == 0:
-        return "n = 0"
-    hits = f"{rate.hits:.0f}" if float(rate.hits).is_integer() else f"{rate.hits:.1f}"
-    return f"{hits}/{rate.n}"
+    """``7/8``, or ``n = 8`` for a mean."""
+    return f"n = {rate.n}" if rate.is_mean or rate.n == 0 else f"{rate.hits:.0f}/{rate.n}"
 
 
 def number(value: float | None, digits: int = 2) -> str:
@@ -112,9 +109,12 @@ def pretty(value: Any) -> str:
     """Evidence as text: scalars as they are, everything else as JSON that fits the line where it can."""
     if isinstance(value, str):
         return shorten(value)
-    flat = canonical_json(value).strip()
-    one_line = re.sub(r"\n\s*", " ", flat)
-    return shorten(one_line if len(one_line) <= 100 else flat)
+    one_line = json.dumps(value, sort_keys=True, ensure_ascii=False)
+    return (
+        one_line
+        if len(one_line) <= 100
+        else shorten(json.dumps(value, sort_keys=True, ensure_ascii=False, indent=2))
+    )
 
 
 def markdown(text: str) -> str:
