@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterable, Mapping
 from random import Random
 
+from . import messages
 from . import protocol as wire
 from .digging import DigTime, dig_time
 from .physics import advance, fall_damage
@@ -155,7 +156,7 @@ class Bot(View):
         step = {0x02: self._hello, 0x60: self._challenge, 0x03: self._accepted, 0x0A: self._refused}
         command = int.from_bytes(body[:2], "big")
         if len(body) < 2 or command not in step:
-            super().handle(body)
+            messages.handle(self, body)
             if command == 0x3C and self.state == "auth":
                 self._enter()
             return

@@ -269,9 +269,10 @@ def parse_hud(reader: Reader) -> Hud:
     hud.pos, hud.name, hud.scale, hud.text = reader.v2f(), reader.str16(), reader.v2f(), reader.str16()
     hud.number, hud.item, hud.dir = reader.u32(), reader.u32(), reader.u32()
     hud.align, hud.offset = reader.v2f(), reader.v2f()
+    # A new element carries its z_index in 16 bits, a change of it in 32.
     for stat in ("world_pos", "size", "z_index", "text2", "style"):
         if reader.left:
-            setattr(hud, stat, read_hud_stat(reader, stat))
+            setattr(hud, stat, reader.s16() if stat == "z_index" else read_hud_stat(reader, stat))
     return hud
 
 
@@ -281,14 +282,13 @@ def read_hud_stat(reader: Reader, stat: str) -> object:
     if stat in ("name", "text", "text2"):
         return reader.str16()
     if stat == "world_pos":
-        x, y, z = reader.v3f()
-        return x / NODE, y / NODE, z / NODE
+        return reader.v3f()
     if stat == "size":
         return reader.v2s32()
-    if stat == "z_index":
-        # An added element carries 16 bits, a change of it 32.
-        return reader.s16() if reader.left < 4 or reader.pos > 5 else reader.s32()
-    return reader.u32()
+    number = reader.u32()
+    if stat == "z_index":  # only the low 16 bits of a change count
+        number = (number + 0x8000 & 0xFFFF) - 0x8000
+    return number
 
 
 def parse_object(reader: Reader, number: int) -> tuple[Obj, list[bytes]]:

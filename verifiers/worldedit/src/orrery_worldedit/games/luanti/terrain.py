@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .definitions import SIDE_OFFSETS, Box, NodeDef, collision_boxes, connects
+from .definitions import Box, NodeDef
+from .nodeboxes import SIDE_OFFSETS, collision_boxes, connects
 from .physics import Solid
 from .protocol import NodePos
 from .view import View
