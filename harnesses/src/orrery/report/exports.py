@@ -32,8 +32,8 @@ from orrery.report.text import markdown as md
 CSV_COLUMNS = (
     "job", "trial", "agent", "version", "model", "options", "family", "task", "level", "genre", "status",
     "reason", "reward", "cpr", "built", "loaded", "preservation", "passed", "failed", "unreached",
-    "unmeasured", "failure_stage", "seconds", "agent_seconds", "verifier_seconds", "input_tokens", "cached_tokens",
-    "output_tokens", "cost_usd", "started", "task_version", "page",
+    "unmeasured", "failure_stage", "seconds", "agent_seconds", "verifier_seconds", "input_tokens",
+    "cached_tokens", "output_tokens", "cost_usd", "started", "task_version", "page",
 )  # fmt: skip
 
 

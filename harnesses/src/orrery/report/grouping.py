@@ -121,8 +121,6 @@ def _flags(trials: Sequence[Trial], overall: Summary, modes: dict[str, tuple[str
         found.append(
             "Sandbox host profile: the tools were this machine's own, not those of the pinned image."
         )
-    if any("in-place" in value or value == "proot" for value in values):
-        found.append("The sandbox ran without full isolation: not comparable.")
     mixed = [key for key, seen in modes.items() if len(seen) > 1]
     if mixed:
         found.append(f"Mixed modes within this row: {', '.join(mixed)}.")
@@ -173,7 +171,7 @@ def _contradictions(one: dict[str, object], other: dict[str, object]) -> set[str
 
 
 def _versions(trials: Iterable[Trial]) -> dict[str, object]:
-    """Version of each task and, per family, of each thing the verifier named; unknown ones contradict nothing."""
+    """Versions of tasks and, per family, of what the verifier named; unknown ones contradict nothing."""
     found: dict[str, object] = {}
     for trial in trials:
         if trial.task_version:

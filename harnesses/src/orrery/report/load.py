@@ -1,15 +1,16 @@
-"""Read Harbor job folders. A broken trial folder becomes an error record with its reason; it stops nothing."""
+"""Read Harbor job folders. A broken trial folder becomes an error record with its reason."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
+from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from orrery_core.errors import UserError
 from orrery_core.results import Report, TrialStatus
-from pydantic import AliasChoices, BaseModel, Field, ValidationError
+from pydantic import AfterValidator, AliasChoices, BaseModel, Field, ValidationError
 
 from orrery.jobs import RECORD, HarborTrial, JobRecord, judge_trial
 from orrery.report import files, task_text
@@ -21,6 +22,14 @@ RECORD_FILES = ("sandbox.json", "engine.json")
 """Where an environment says how it ran: role to mode and details."""
 COMPARED = ("mode", "profile", "engine")
 """Fields of such a record that must be the same for a comparison."""
+
+
+def _finite(value: float | None) -> float | None:
+    """Money that is not a finite number was not recorded."""
+    return value if value is not None and isfinite(value) else None
+
+
+Finite = Annotated[float | None, AfterValidator(_finite)]
 
 
 class _Phase(BaseModel):
@@ -49,7 +58,7 @@ class _Usage(BaseModel):
     n_input_tokens: int | None = None
     n_cache_tokens: int | None = None
     n_output_tokens: int | None = None
-    cost_usd: float | None = None
+    cost_usd: Finite = None
 
 
 class _Exception(BaseModel):
@@ -101,7 +110,7 @@ class _FinalMetrics(BaseModel):
     total_prompt_tokens: int | None = None
     total_completion_tokens: int | None = None
     total_cached_tokens: int | None = None
-    total_cost_usd: float | None = None
+    total_cost_usd: Finite = None
 
 
 class _Step(BaseModel):
@@ -157,8 +166,26 @@ def load_job(path: Path, name: str) -> Job:
     if record is not None:
         planned = len(record.tasks) * len(record.agents) * record.attempts
     options = "without skills" if record is not None and not record.skills else ""
-    trials = [load_trial(child, name, options) for child in trial_dirs]
+    trials = [_load_surely(child, name, options) for child in trial_dirs]
     return Job(name, tuple(_with_known_subjects(trials)), planned)
+
+
+def _load_surely(path: Path, job: str, options: str) -> Trial:
+    """`load_trial`, or an error record where the folder holds what no reader is prepared for."""
+    try:
+        return load_trial(path, job, options)
+    except (OSError, ValueError, TypeError, RecursionError) as problem:
+        return Trial(
+            job=job,
+            name=path.name,
+            task=path.name.partition("__")[0],
+            family="",
+            level=task_text.level_of_name(path.name),
+            subject=Subject("unknown agent", "", "", options),
+            status=TrialStatus.ERROR,
+            reason=f"cannot be read ({type(problem).__name__}: {problem})".replace(str(path), path.name),
+            finished=False,
+        )
 
 
 def load_trial(path: Path, job: str, options: str = "") -> Trial:
@@ -288,7 +315,7 @@ def _phases(result: _Result) -> dict[str, float]:
 
 
 def _modes(path: Path, report: Report | None) -> tuple[dict[str, str], dict[str, str]]:
-    """What comparability rests on (modes of verifier and environments), and what else environments recorded."""
+    """What comparability rests on (modes of verifier and environments), and what else was recorded."""
     mode = dict(report.mode) if report else {}
     details: dict[str, str] = {}
     for name in RECORD_FILES:

@@ -1,4 +1,4 @@
-"""SVG by hand, in small pure functions. Lengths are percentages, so that a plot fits any width undistorted."""
+"""SVG by hand, in small pure functions. Lengths are percentages, so that a plot fits any width."""
 
 from __future__ import annotations
 

@@ -34,8 +34,9 @@ def build(job_dirs: list[Path], out_dir: Path) -> Path:
     environment = make_environment()
     trials_dir = out_dir / "trials"
     trials_dir.mkdir(parents=True, exist_ok=True)
-    for old in trials_dir.glob("*.html"):
-        old.unlink()
+    if (out_dir / "report.json").exists():
+        for old in trials_dir.glob("*.html"):
+            old.unlink()
     for name, page in trial_pages(environment, groups, pages):
         _write(trials_dir / name, page)
     _write(out_dir / "report.md", exports.markdown(jobs, groups, notes))
