@@ -11,7 +11,8 @@ from orrery_core.isolation.model import ADDRESS_SPACE, OPEN_FILES, SUBJECT_UID, 
 from orrery_core.isolation.tools import find_tool
 
 MIB = 1 << 20
-THERE = ("/", "/usr", "/tmp")  # noqa: S108
+TMP, SHARED_MEMORY = "/tmp", "/dev/shm"  # noqa: S108 the subject's own
+THERE = ("/", "/usr", TMP)
 SYSTEM_LINKS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 
 
@@ -79,14 +80,8 @@ def _view(order: Order, proc: str) -> list[str]:
         "fresh": ["--proc", "/proc"],
         "outer": ["--ro-bind", "/proc", "/proc"],
     }[proc]
-    line += [
-        "--dev",
-        "/dev",
-        *_scratch("/dev/shm", limits),
-        "--remount-ro",
-        "/dev",
-        *_scratch("/tmp", limits),
-    ]  # noqa: S108
+    line += ["--dev", "/dev", *_scratch(SHARED_MEMORY, limits), "--remount-ro", "/dev"]
+    line += _scratch(TMP, limits)
     for bind in sorted(order.binds, key=lambda item: item.target):
         line += _parents(bind.target)
         line += ["--bind" if bind.writable else "--ro-bind", os.fspath(bind.source), bind.target]

@@ -47,7 +47,7 @@ SPECIAL = ("clone", "clone3", "socket")
 
 @dataclass(frozen=True)
 class Machine:
-    """The kernel's token of an architecture, where a second call table starts (0: nowhere), and call numbers."""
+    """The kernel's token of an architecture, start of a second call table (0: none), and call numbers."""
 
     token: int
     second_table: int

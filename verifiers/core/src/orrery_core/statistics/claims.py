@@ -29,7 +29,7 @@ def support_size(p_min: float, values: int, *, miss: float = 1e-3) -> int:
 
 
 def occurrence_range(n: int, *, miss: float = 1e-3) -> tuple[float, float]:
-    """True rates between which "sometimes" (a success and a failure in n trials) holds with chance 1 - miss."""
+    """Range of true rates for which n trials show a success and a failure with chance 1 - miss."""
     rarest = 1 - miss ** (1 / n)
     return rarest, 1 - rarest
 
@@ -106,7 +106,7 @@ def independence_bands(n: int, p: float, q: float, *, alpha: float = 1e-3) -> tu
 
 
 def independence_power(n: int, correlation: float, *, alpha: float = 1e-3) -> float:
-    """Least chance that two events of 50 % with this correlation are exposed: that of the best single cell."""
+    """Least chance to expose this correlation of two events of 50 %: that of the best single cell."""
     bands = independence_bands(n, 0.5, 0.5, alpha=alpha)
     return max(
         band.power(0.25 * (1 + sign * correlation)) for band, sign in zip(bands, (1, -1, -1, 1), strict=True)
@@ -114,7 +114,7 @@ def independence_power(n: int, correlation: float, *, alpha: float = 1e-3) -> fl
 
 
 def two_sample_size(p_old: float, p_new: float, *, alpha: float = 1e-3, power: float = 0.99) -> int:
-    """Trials of each of two samples that show an increase from p_old to p_new (pooled score test, one-sided)."""
+    """Trials of each of two samples that show a rise from p_old to p_new (pooled score test, one-sided)."""
     if not 0 <= p_old < p_new <= 1:
         raise ValueError(f"need p_old < p_new, not {p_old} and {p_new}")
     normal, mean = NormalDist(), (p_old + p_new) / 2
