@@ -1,8 +1,9 @@
 """What every Orrery environment shares: how commands run, how trees travel, what is recorded.
 
 A backend gives `start`, `stop`, `type`, `_validate_definition` and one way to run a command, `_execute`. It
-must not override the transfer methods: they move everything through a command *inside*, so that the host never
-resolves a path that hostile code may have replaced by a link, and they unpack archives with our own bounds.
+must not override the transfer methods: they move everything through a command *inside*, so that the host
+never resolves a path that hostile code may have replaced by a link, and they unpack archives with our own
+bounds.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Packing and unpacking of directory trees that cross the border of a sandbox.
 
-Archives that come out are hostile. They are unpacked by hand instead of with `tarfile.extractall`, because the
-data filter of older Python patch releases can be led out of the target (CVE-2025-4517 and its siblings): each
-directory is opened relative to its parent without following links, and links are made last.
+Archives that come out are hostile. They are unpacked by hand instead of with `tarfile.extractall`, because
+the data filter of older Python patch releases can be led out of the target (CVE-2025-4517 and its
+siblings): each directory is opened relative to its parent without following links, and links are made last.
 """
 
 from __future__ import annotations

@@ -1,0 +1,96 @@
+"""Process trees as the host sees them, and how to end one for certain."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import select
+import signal
+import time
+from collections import defaultdict
+from collections.abc import Awaitable
+from contextlib import suppress
+from pathlib import Path
+
+ROUNDS = 200
+"""A tree that still grows after so many rounds is a fork bomb; the caller ends its whole sandbox."""
+
+
+async def uninterrupted[T](work: Awaitable[T]) -> T:
+    """Finish `work` even while being cancelled; the cancellation is raised afterwards."""
+    task = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError as error:
+            cancelled = error
+        except BaseException:  # noqa: S110  raised again by task.result()
+            pass
+    if cancelled:
+        raise cancelled
+    return task.result()
+
+
+def descendants(root: int) -> set[int]:
+    """All living processes below `root`, without itself; zombies do not count."""
+    children: dict[int, list[int]] = defaultdict(list)
+    alive: set[int] = set()
+    for entry in os.listdir("/proc"):  # noqa: PTH208  called often
+        if not entry.isdigit():
+            continue
+        try:
+            fields = Path("/proc", entry, "stat").read_bytes().rpartition(b")")[2].split()
+        except OSError:
+            continue
+        children[int(fields[1])].append(int(entry))
+        if fields[0] not in (b"Z", b"X"):
+            alive.add(int(entry))
+    found: set[int] = set()
+    waiting = [root]
+    while waiting:
+        for child in children[waiting.pop()]:
+            if child not in found:
+                found.add(child)
+                waiting.append(child)
+    return found & alive
+
+
+def kill_tree(root: int, deadline_s: float = 20) -> bool:
+    """Kill everything below `root`, then `root`; returns whether nothing is left.
+
+    `root` has to reap orphans (the launcher's supervisors do), so that no descendant can leave the tree. It
+    dies last for the same reason.
+    """
+    end = time.monotonic() + deadline_s
+    for _ in range(ROUNDS):
+        below = descendants(root)
+        if not below:
+            _kill_and_wait({root}, end)
+            return not descendants(root)
+        _kill_and_wait(below, end)
+        if time.monotonic() > end:
+            break
+    with suppress(ProcessLookupError):
+        os.kill(root, signal.SIGKILL)
+    return False
+
+
+def _kill_and_wait(pids: set[int], end: float) -> None:
+    poll = select.poll()
+    handles: set[int] = set()
+    try:
+        for pid in pids:
+            with suppress(OSError):
+                handle = os.pidfd_open(pid)
+                handles.add(handle)
+                poll.register(handle, select.POLLIN)
+                signal.pidfd_send_signal(handle, signal.SIGKILL)
+        waiting = set(handles)
+        while waiting and (left := end - time.monotonic()) > 0:
+            for handle, _ in poll.poll(left * 1000):
+                poll.unregister(handle)
+                waiting.discard(handle)
+    finally:
+        for handle in handles:
+            os.close(handle)
