@@ -15,7 +15,21 @@ from pathlib import Path
 from orrery_core.errors import InfrastructureError
 
 READ_ONLY_PROC = ["bus", "fs", "irq", "mtrr", "sys", "sysrq-trigger"]
-MASKED_PROC = ["acpi", "asound", "interrupts", "kcore", "keys", "kpagecgroup", "kpagecount", "kpageflags", "latency_stats", "sched_debug", "scsi", "timer_list", "timer_stats"]
+MASKED_PROC = [
+    "acpi",
+    "asound",
+    "interrupts",
+    "kcore",
+    "keys",
+    "kpagecgroup",
+    "kpagecount",
+    "kpageflags",
+    "latency_stats",
+    "sched_debug",
+    "scsi",
+    "timer_list",
+    "timer_stats",
+]
 
 # Cannot be killed from inside and reaps orphans; the line that it prints tells that every mount is in place.
 FIRST_PROCESS = ("/bin/sh", "-c", "echo; while :; do sleep 2147483647; done")
@@ -107,7 +121,7 @@ def prepare(view: View) -> None:
 
 @dataclass
 class Boot:
-    """A running sandbox: the bubblewrap process outside and the first process inside, as the host numbers it."""
+    """A running sandbox: the bubblewrap process and the first process inside, as the host numbers them."""
 
     process: asyncio.subprocess.Process
     pid: int

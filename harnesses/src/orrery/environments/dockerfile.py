@@ -262,7 +262,7 @@ _VARIABLE = re.compile(r"\\(.)|\$(?:(\w+)|\{(\w+)(?:(:?[-+?])([^}]*))?\}|(\{))")
 
 
 def expand(text: str, values: Mapping[str, str], where: str) -> str:
-    """Replace `$x`, `${x}`, `${x:-default}` and `${x:+other}`; unknown variables become empty, as in Docker."""
+    """Replace `$x`, `${x}`, `${x:-default}` and `${x:+other}`; unknown variables become empty."""
 
     def replace(match: re.Match[str]) -> str:
         escaped, short, name, operator, other, broken = match.groups()

@@ -33,8 +33,8 @@ AMBIENT_CLEAR_ALL = 4
 CAPABILITY_VERSION = 0x20080522
 
 KEPT_CAPABILITIES = frozenset(
-    # chown, dac_override, fowner, fsetid, kill, setgid, setuid, setpcap, net_bind_service, sys_chroot, setfcap:
-    # what Docker grants, less the raw sockets, mknod and audit writes that nothing here needs.
+    # chown, dac_override, fowner, fsetid, kill, setgid, setuid, setpcap, net_bind_service, sys_chroot and
+    # setfcap: what Docker grants, less the raw sockets, mknod and audit writes that nothing here needs.
     {0, 1, 3, 4, 5, 6, 7, 8, 10, 18, 31}
 )
 

@@ -101,8 +101,6 @@ class SandboxEnvironment(OrreryEnvironment):
         if failure:
             raise SystemExit(f"the sandbox environment cannot run here: {failure[0]}") from failure[0]
 
-    # ---- definition ----------------------------------------------------------------------------------------------
-
     @override
     def _validate_definition(self) -> None:
         for name in COMPOSE:
@@ -148,8 +146,6 @@ class SandboxEnvironment(OrreryEnvironment):
         if below is None:
             return recipe, image
         return Recipe(recipe.image, recipe.where, (), below.env, below.cwd, below.user), image
-
-    # ---- life ----------------------------------------------------------------------------------------------------
 
     @override
     async def start(self, force_build: bool) -> None:
@@ -228,7 +224,7 @@ class SandboxEnvironment(OrreryEnvironment):
         if self._shared:
             raise InfrastructureError(
                 "this sandbox was started on the shared network and cannot be closed off afterwards",
-                mend="declare the restricted phase in task.toml, so that Harbor announces it before the start",
+                mend="declare the restricted phase in task.toml, so that it is known before the start",
             )
         rules = Rules.of(network_policy)
         if self._proxy:
@@ -237,8 +233,6 @@ class SandboxEnvironment(OrreryEnvironment):
             assert self._sandbox is not None
             self._proxy = Proxy(rules, self.logger)
             await self._proxy.serve(await self._sandbox.session.listen(PORT))
-
-    # ---- commands ------------------------------------------------------------------------------------------------
 
     @override
     async def _execute(self, command: Command, output: Output, stdin: BinaryIO | None = None) -> int:

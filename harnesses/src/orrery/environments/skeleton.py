@@ -1,4 +1,4 @@
-"""The base files of the host profile: an allow-listed copy of /etc with accounts of our own, and empty places.
+"""The base files of the host profile: an allow-listed copy of /etc with own accounts, and empty places.
 
 Nothing of the host's /home, /root, /var, /tmp or /opt is ever shown, and of /etc only what programs need to
 run.
@@ -24,18 +24,19 @@ FORMAT = 1
 
 ETC = """
     ImageMagick-* X11 adduser.conf alternatives apt bash.bashrc bash_completion.d bindresvport.blacklist
-    ca-certificates ca-certificates.conf chromium chromium.d dbus-1 debconf.conf debian_version default deluser.conf
-    dpkg environment ethertypes fonts gai.conf glvnd groff gss gtk-* host.conf init.d inputrc iproute2 issue java*
-    ld.so.cache ld.so.conf ld.so.conf.d libaudit.conf locale.alias locale.gen localtime login.defs lsb-release
-    magic magic.mime manpath.config maven mime.types minetest luanti mono mke2fs.conf nanorc netconfig networks
-    nsswitch.conf os-release pam.conf pam.d perl profile profile.d protocols pulse python3* rc?.d rmt rpc security
-    selinux services sgml shells skel ssl terminfo timezone ucf.conf vim vulkan wgetrc xattr.conf xdg xml
+    ca-certificates ca-certificates.conf chromium chromium.d dbus-1 debconf.conf debian_version default
+    deluser.conf dpkg environment ethertypes fonts gai.conf glvnd groff gss gtk-* host.conf init.d inputrc
+    iproute2 issue java* ld.so.cache ld.so.conf ld.so.conf.d libaudit.conf locale.alias locale.gen
+    localtime login.defs lsb-release magic magic.mime manpath.config maven mime.types minetest luanti mono
+    mke2fs.conf nanorc netconfig networks nsswitch.conf os-release pam.conf pam.d perl profile profile.d
+    protocols pulse python3* rc?.d rmt rpc security selinux services sgml shells skel ssl terminfo
+    timezone ucf.conf vim vulkan wgetrc xattr.conf xdg xml
 """.split()  # noqa: SIM905
 PRIVATE = ("ssl/private", "apt/auth.conf", "apt/auth.conf.d", "security/opasswd")
 
 PLACES = """
-    app logs tests solution tmp var/tmp var/lib/dpkg var/lib/apt var/log var/cache/apt run root home opt srv mnt
-    media proc dev usr
+    app logs tests solution tmp var/tmp var/lib/dpkg var/lib/apt var/log var/cache/apt run root home opt
+    srv mnt media proc dev usr
 """.split()  # noqa: SIM905
 LINKS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 

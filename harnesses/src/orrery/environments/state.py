@@ -81,7 +81,7 @@ def locked(path: Path) -> Iterator[None]:
 
 
 class RunDirectory:
-    """This process's place for trials. Liveness is a file lock: it ends with the process, also after a kill."""
+    """This process's place for trials. A file lock marks it as living and ends with the process."""
 
     def __init__(self, state: Path) -> None:
         runs = state / "run"
