@@ -1,0 +1,60 @@
+local WINDOW = 3.05 -- three seconds, and half a server step for the clock's grain
+local HITS = 3
+
+-- attacker name -> {target, hits, last}
+local combos = {}
+
+local function forget(name)
+	combos[name] = nil
+	for attacker, combo in pairs(combos) do
+		if combo.target == name then
+			combos[attacker] = nil
+		end
+	end
+end
+
+local clock = 0
+core.register_globalstep(function(dtime)
+	clock = clock + dtime
+end)
+
+-- Counts one hit; true when it completes a combo.
+local function counts_as_last(attacker, target)
+	local combo = combos[attacker]
+	if not combo or combo.target ~= target or clock - combo.last > WINDOW then
+		combo = {target = target, hits = 0}
+		combos[attacker] = combo
+	end
+	combo.hits = combo.hits + 1
+	combo.last = clock
+	if combo.hits == HITS then
+		combos[attacker] = nil
+		return true
+	end
+	return false
+end
+
+core.register_on_player_hpchange(function(player, hp_change, reason)
+	if hp_change >= 0 then
+		return hp_change
+	end
+	local hitter = reason.object
+	local attacker = hitter and hitter:is_player() and hitter:get_player_name()
+	if not attacker then
+		for name, combo in pairs(combos) do
+			attacker = combo.target == player:get_player_name() and name or attacker
+		end
+	end
+	if attacker and counts_as_last(attacker, player:get_player_name()) then
+		return hp_change * 2
+	end
+	return hp_change
+end, true)
+
+core.register_on_dieplayer(function(player)
+	forget(player:get_player_name())
+end)
+
+core.register_on_leaveplayer(function(player)
+	forget(player:get_player_name())
+end)

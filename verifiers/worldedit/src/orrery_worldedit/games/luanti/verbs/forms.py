@@ -1,0 +1,153 @@
+"""Forms and node inventories: opening, reading, filling in, moving items through them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from orrery_worldedit.engine import StepStopped
+from orrery_worldedit.games.luanti.bot import Bot
+from orrery_worldedit.games.luanti.formspec import Widget, parse_formspec
+from orrery_worldedit.games.luanti.verbs.base import VerbsBase, stack_count, stack_name
+from orrery_worldedit.games.luanti.verbs.people import plain
+from orrery_worldedit.verbs import Kind, Position, verb
+
+BUTTONS = frozenset({"button", "button_exit", "image_button", "image_button_exit", "item_image_button", "button_url"})
+FIELDS = frozenset({"field", "textarea", "pwdfield", "checkbox", "dropdown"})
+
+
+class Forms(VerbsBase):
+    """Verbs about windows that a game shows to a player."""
+
+    _open: dict[str, tuple[str, str, Position | None]]
+    """Player -> (form name, text, node place) of the form shown last."""
+
+    @verb(Kind.ACT)
+    def open(self, player: str, at: Position) -> dict[str, Any]:
+        """Right-click a node and read the form it shows: `shown`, `text` (all labels), `buttons`, `fields`, `lists`."""
+        bot, where = self.bot(player), self.node_position(at)
+        mark = len(bot.formspecs)
+        bot.place(where, (where[0], where[1] + 1, where[2]))
+        self.world.act(0.3)
+        if len(bot.formspecs) > mark:
+            name, text = bot.formspecs[-1]
+            self._open[player] = (name, text, None)
+        else:
+            text = str(self.ask("return I.NodeMetaRef.get_string(C.get_meta(arg), 'formspec')", self.position(at)))
+            self._open[player] = ("", text, at)
+        return _described(parse_formspec(text)) if text else _described([])
+
+    @verb(Kind.ACT)
+    def submit(self, player: str, press: str, fields: dict[str, str] | None = None, force: bool = False) -> dict[str, Any]:
+        """Fill fields (found by label) of the form shown last and press a button (found by label); answers the form then shown.
+
+        With ``force`` a label that is not there is sent as a raw field name, as a modified client would.
+        """
+        bot = self.bot(player)
+        if player not in self._open:
+            raise StepStopped(f"no form is open for {player}")
+        form, text, at = self._open[player]
+        widgets = parse_formspec(text)
+        sent = {widget.name: widget.value for widget in widgets if widget.kind in FIELDS and widget.name}
+        for label, value in (fields or {}).items():
+            sent[_find(widgets, FIELDS, label, force)] = value
+        sent[_find(widgets, BUTTONS, press, force)] = press
+        mark = len(bot.formspecs)
+        self._send(bot, form, at, sent)
+        self.world.act(0.3)
+        if len(bot.formspecs) > mark:
+            name, text = bot.formspecs[-1]
+            self._open[player] = (name, text, None)
+        return _described(parse_formspec(text))
+
+    @verb(Kind.ACT)
+    def close(self, player: str) -> None:  # type: ignore[override]
+        """Close the form shown last."""
+        if player in self._open:
+            form, _, at = self._open.pop(player)
+            self._send(self.bot(player), form, at, {"quit": "true"})
+            self.world.act()
+
+    @verb(Kind.ACT)
+    def put(self, player: str, at: Position, into: str, item: str, count: int) -> int:
+        """Move items from the player into a node's inventory list; answers how many left the player's hands."""
+        bot = self.bot(player)
+        self.world.act()
+        before = _count(bot, item)
+        source = next((i for i, s in enumerate(bot.inventory.get("main", [])) if stack_name(s) == item), None)
+        if source is None:
+            raise StepStopped(f"{player} has no {item}")
+        slot = self._slot(at, into, item)
+        bot.move_stack("main", source, into, slot, count, to_inventory=self._place(at))
+        self.world.act(0.2)
+        return before - _count(bot, item)
+
+    @verb(Kind.ACT)
+    def take(self, player: str, at: Position, out_of: str, slot: int = 1, count: int = 99) -> int:
+        """Move items from a slot (from 1) of a node's inventory list to the player; answers how many arrived."""
+        bot = self.bot(player)
+        self.world.act()
+        before = sum(stack_count(stack) for stack in bot.inventory.get("main", []))
+        free = next((i for i, s in enumerate(bot.inventory.get("main", [])) if not stack_name(s)), None)
+        if free is None:
+            raise StepStopped(f"{player}'s inventory is full")
+        bot.move_stack(out_of, slot - 1, "main", free, count, from_inventory=self._place(at))
+        self.world.act(0.2)
+        return sum(stack_count(stack) for stack in bot.inventory.get("main", [])) - before
+
+    @verb(Kind.MEASURE)
+    def contents(self, at: Position, lists: list[str] | None = None) -> dict[str, int]:
+        """Item name -> count over a node's inventory lists (all of them by default)."""
+        found = self.ask(
+            "local n, all = {}, I.InvRef.get_lists(I.NodeMetaRef.get_inventory(C.get_meta(arg.at))) "
+            "for name, l in next, all do local wanted = not arg.lists for _, w in ipairs(arg.lists or {}) do wanted = wanted or w == name end "
+            "if wanted then for _, s in ipairs(l) do local k = I.ItemStack.get_name(s) "
+            "if k ~= '' then n[k] = (n[k] or 0) + I.ItemStack.get_count(s) end end end end return n",
+            {"at": self.position(at), "lists": lists},
+        )
+        return dict(found or {})
+
+    def _place(self, at: Position) -> str:
+        return "nodemeta:{},{},{}".format(*self.node_position(at))
+
+    def _slot(self, at: Position, into: str, item: str) -> int:
+        found = self.ask(
+            "local inv = I.NodeMetaRef.get_inventory(C.get_meta(arg.at)) local size = I.InvRef.get_size(inv, arg.list) "
+            "if size == 0 then return -1 end for i = 1, size do local k = I.ItemStack.get_name(I.InvRef.get_stack(inv, arg.list, i)) "
+            "if k == '' or k == arg.item then return i - 1 end end return size",
+            {"at": self.position(at), "list": into, "item": item},
+        )
+        if int(found) < 0:
+            raise StepStopped(f'the node at {at} has no inventory list "{into}"')
+        return int(found)
+
+    def _send(self, bot: Bot, form: str, at: Position | None, fields: dict[str, str]) -> None:
+        if at is None:
+            bot.fields(form, fields)
+        else:
+            bot.node_fields(self.node_position(at), fields)
+
+
+def _described(widgets: list[Widget]) -> dict[str, Any]:
+    return {
+        "shown": bool(widgets),
+        "text": " | ".join(plain(w.label) for w in widgets if w.label),
+        "buttons": [plain(w.label) for w in widgets if w.kind in BUTTONS],
+        "fields": {plain(w.label) or w.name: w.value for w in widgets if w.kind in FIELDS},
+        "lists": sorted({w.name for w in widgets if w.kind == "list"}),
+    }
+
+
+def _find(widgets: list[Widget], kinds: frozenset[str], label: str, force: bool) -> str:
+    wanted = label.lower()
+    labelled = [w for w in widgets if w.kind in kinds and plain(w.label).lower().rstrip(": ") == wanted]
+    found = labelled or [w for w in widgets if w.kind in kinds and wanted in plain(w.label).lower()]
+    if len(found) == 1:
+        return found[0].name
+    if force and not found:
+        return label
+    shown = ", ".join(repr(plain(w.label)) for w in widgets if w.kind in kinds) or "none"
+    raise StepStopped(f'{"no" if not found else "more than one"} widget is labelled "{label}"; shown: {shown}')
+
+
+def _count(bot: Bot, item: str) -> int:
+    return sum(stack_count(s) for s in bot.inventory.get("main", []) if stack_name(s) == item)

@@ -1,0 +1,95 @@
+"""One verification, end to end: package gate, two arms side by side, evidence, verdicts, files."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Protocol
+
+from orrery_core.results import Report
+from orrery_core.reports import EVIDENCE, ReportWriter, read_evidence
+
+from orrery_worldedit import games, verdict
+from orrery_worldedit.evidence import ArmEvidence, Change, Evidence
+from orrery_worldedit.package_gate import Package, PackageRejected, inspect_package
+from orrery_worldedit.spec import TaskSpec
+
+
+class Arm(Protocol):
+    """What a game adapter runs for one side of a verification."""
+
+    def run(self) -> tuple[ArmEvidence, list[dict[str, Any]]]:
+        """Load, run every check; returns the evidence and the registry dumps taken (after loading, at the end)."""
+
+
+def verify(spec: TaskSpec, submission: Path, out: Path, workdir: Path) -> Report:
+    """Judge a submission and write `report.json`, `reward.json` and `evidence.json` into ``out``.
+
+    Args:
+        spec: the task with its hidden checks.
+        submission: the mod folder as the agent left it; hostile.
+        out: where the files go; `report.json` says `error` until the last moment.
+        workdir: an empty private folder for worlds and channels.
+
+    Raises:
+        InfrastructureError: this machine cannot measure; the report then says `error` and no reward is written.
+    """
+    with ReportWriter(out, task=spec.id, family=spec.family, level=spec.level) as writer:
+        started = time.monotonic()
+        evidence = collect(spec, submission, workdir)
+        writer.evidence(evidence)
+        report = verdict.judge(spec, evidence)
+        report = report.model_copy(update={"timings": {"verify_s": round(time.monotonic() - started, 3)}})
+        writer.finish(report)
+    return report
+
+
+def rejudge(spec: TaskSpec, folder: Path) -> Report:
+    """Judge stored evidence again, without running anything.
+
+    Args:
+        spec: the task as it is now.
+        folder: a verifier folder with `evidence.json`.
+    """
+    return verdict.judge(spec, Evidence.model_validate(read_evidence(folder / EVIDENCE)))
+
+
+def spec_hash(spec: TaskSpec) -> str:
+    """SHA-256 of everything in a spec that can move a verdict."""
+    return hashlib.sha256(spec.without_solutions().model_dump_json(by_alias=True).encode()).hexdigest()
+
+
+def collect(spec: TaskSpec, submission: Path, workdir: Path) -> Evidence:
+    """Measure a submission and its vanilla control; no verdicts."""
+    evidence = Evidence(spec_hash=spec_hash(spec), submission_hash="", seed=spec.seed)
+    try:
+        package = inspect_package(submission, spec.mod.name)
+    except PackageRejected as broken_rule:
+        evidence.rejected = str(broken_rule)
+        return evidence
+    evidence.submission_hash = package.digest
+    adapter = games.adapter(spec.family)
+    machine = adapter.machine()
+    evidence.versions, evidence.mode = machine.versions, machine.mode
+    evidence.syntax_errors = adapter.syntax_errors(machine, package, workdir / "syntax")
+    if evidence.syntax_errors:
+        return evidence
+    _run_arms(spec, package, machine, adapter, workdir, evidence)
+    return evidence
+
+
+def _run_arms(spec: TaskSpec, package: Package, machine: Any, adapter: Any, workdir: Path, evidence: Evidence) -> None:
+    """Both arms at the same time: they share nothing but the processor."""
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        jobs = [
+            pool.submit(adapter.arm(machine, spec, root, workdir / name).run)
+            for name, root in (("candidate", package.root), ("vanilla", None))
+        ]
+        (evidence.candidate, dumps), (evidence.vanilla, control) = [job.result() for job in jobs]
+    changes: dict[str, Change] = {}
+    for before, after in zip(control, dumps, strict=False):
+        for change in adapter.diff(before, after):
+            changes.setdefault(change.path, Change(path=change.path, before=change.before, after=change.after))
+    evidence.changes = [changes[path] for path in sorted(changes)]
