@@ -187,6 +187,44 @@ def test_records_of_the_environments(folder: Path) -> None:
     assert only(folder).status is TrialStatus.SCORED
 
 
+def test_every_field_is_where_harbor_writes_it(folder: Path) -> None:
+    from harbor.models.agent.context import AgentContext
+    from harbor.models.trial.result import TrialResult
+
+    made = json.loads((folder / "result.json").read_text())
+    usage = AgentContext(n_input_tokens=9, n_cache_tokens=4, n_output_tokens=2, cost_usd=0.5)
+    timeout = {
+        "exception_type": "AgentTimeoutError",
+        "exception_message": "too slow",
+        "exception_traceback": "",
+        "occurred_at": made["started_at"],
+    }
+    whole = TrialResult.model_validate(
+        made
+        | {
+            "trial_uri": "x",
+            "task_id": {"path": made["config"]["task"]["path"]},
+            "agent_info": {"name": "a", "version": "2", "model_info": {"name": "m", "provider": "p"}},
+            "agent_result": usage,
+            "exception_info": timeout,
+        }
+    )
+    (folder / "result.json").write_text(whole.model_dump_json())
+    found = only(folder)
+    assert (found.status, found.reward, found.note) == (
+        TrialStatus.SCORED,
+        1.0,
+        "AgentTimeoutError: too slow",
+    )
+    assert found.subject.label == "a 2 · p/m"
+    assert (found.usage.input_tokens, found.usage.cached_tokens, found.usage.output_tokens) == (9, 4, 2)
+    assert (found.usage.cost_usd, found.phases["total"], found.task_version) == (
+        0.5,
+        70.0,
+        made["task_checksum"],
+    )
+
+
 def test_words_of_the_task_directory(tmp_path: Path) -> None:
     task = tmp_path / "tasks" / "l1_a"
     task.mkdir(parents=True)

@@ -140,6 +140,23 @@ def test_the_trial_page_shows_evidence(out: Path) -> None:
     assert image["width"] == "256"
 
 
+def test_evidence_of_every_shape_is_shown_in_full(tmp_path: Path) -> None:
+    shapes = {
+        "offending": {"items.a": [1, 2]},
+        "words": ["x < 1", "y"],
+        "flag": True,
+        "lines": "one\ntwo",
+        "none": None,
+    }
+    report = make_jobs.report("l1_a", criteria=make_jobs.criteria("PPPPPPP", evidence=shapes))
+    make_jobs.trial(tmp_path / "job", "l1_a", report)
+    build([tmp_path / "job"], tmp_path / "out")
+    (path,) = (tmp_path / "out" / "trials").iterdir()
+    words = Page(path).words
+    for shown in ('{"items.a": [1, 2]}', "x < 1", "true", "one\ntwo", "null"):
+        assert shown in words
+
+
 def test_csv_has_a_line_per_trial_and_json_the_same_numbers(out: Path) -> None:
     with (out / "report.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
