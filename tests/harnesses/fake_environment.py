@@ -80,7 +80,11 @@ class FakeEnvironment(BaseEnvironment):
         expected = (self.environment_dir / "expected.txt").read_text()
         right = answer.exists() and answer.read_text() == expected
         with ReportWriter(
-            out, task=self.environment_name, family="fake", level=1, mode={"isolation": "none"}
+            out,
+            task=self.environment_name,
+            family="fake",
+            level=int(self.environment_name[1]),
+            mode={"isolation": "none"},
         ) as writer:
             if behaviour == "error":
                 raise RuntimeError("the fake verifier broke")
@@ -136,7 +140,7 @@ def _report(task: str, right: bool, *, rejected: bool, seeds: dict[str, str]) ->
     return Report(
         task=task,
         family="fake",
-        level=1,
+        level=int(task[1]),
         status=TrialStatus.REJECTED if rejected else TrialStatus.SCORED,
         reason="broke a rule" if rejected else "",
         reward=float(solved),

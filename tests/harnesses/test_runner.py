@@ -161,7 +161,7 @@ def test_wrong_options_are_named_with_their_mend(
 def test_an_unknown_environment_is_named(place: Path) -> None:
     result = orrery("run", "tasks/fake", "--env", "sandbx", cwd=place)
     assert result.returncode == 2
-    assert "did you mean sandbox?" in result.stderr
+    assert "did you mean sandbox" in result.stderr
 
 
 def test_an_environment_that_cannot_work_here_ends_the_run_before_any_trial(place: Path) -> None:

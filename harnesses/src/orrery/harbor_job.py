@@ -6,7 +6,7 @@ Kept apart so that importing the runner stays cheap. It leans on Harbor's inside
 from __future__ import annotations
 
 from asyncio import TaskGroup
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
 from typing import Any, override
 
@@ -17,6 +17,10 @@ from harbor.models.trial.result import AgentInfo, ExceptionInfo, TrialResult
 
 
 class GuardedJob(Job):
+    """Calls `when_refused` with the name of a trial that could not be created; no hook of Harbor's tells."""
+
+    when_refused: Callable[[str], None]
+
     @override
     async def _run_trials_with_queue(self, *_progress: Any) -> list[TrialResult]:
         configs = self._remaining_trial_configs
@@ -34,7 +38,9 @@ class GuardedJob(Job):
         except Exception as error:
             if (config.trials_dir / config.trial_name / "result.json").exists():
                 raise  # it ran; what failed is keeping its result
-            return self._record_failure(config, error)
+            result = self._record_failure(config, error)
+            self.when_refused(config.trial_name)
+            return result
 
     def _record_failure(self, config: TrialConfig, error: Exception) -> TrialResult:
         paths = TrialPaths(config.trials_dir / config.trial_name)

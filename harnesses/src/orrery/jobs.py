@@ -23,6 +23,20 @@ from pydantic import BaseModel, ValidationError
 from orrery.tasks import LEVEL
 
 RECORD = "orrery.json"
+AGENT_ENDINGS = frozenset(
+    {
+        "AgentTimeoutError",
+        "NonZeroAgentExitCodeError",
+        "ContextWindowExceededError",
+        "ContextLengthExceededError",
+        "OutputTokenExceededError",
+        "OutputLengthExceededError",
+        "AgentSafetyRefusalError",
+        "ContentPolicyViolationError",
+    }
+)
+"""Exceptions that are the agent's own end: what it left is graded and counts. Harbor also counts a trial with
+an exception that it does not know; that may as well be a broken environment, so here it is an error."""
 
 
 class JobRecord(BaseModel):
@@ -162,9 +176,9 @@ def read_trial(trial_dir: Path) -> TrialOutcome | None:
 def judge_trial(harbor: HarborTrial, report: Report | None, problem: str = "") -> TrialOutcome:
     """Decides the outcome from Harbor's result and the verifier's report; never invents a score.
 
-    An agent that ran out of time was still graded and counts. A trial whose exception voids the reward (a
-    dead environment, a failing model host), without a report, or with another reward than its report gives,
-    is an error.
+    An agent that ran out of time was still graded and counts. A trial with an exception that is not the
+    agent's doing (a dead environment, a failing model host), without a report, or with another reward than
+    its report gives, is an error.
     """
     task_path = harbor.config.task.path or Path(harbor.trial_name.rsplit("__", 1)[0])
     level = LEVEL.match(task_path.name)
@@ -180,7 +194,7 @@ def judge_trial(harbor: HarborTrial, report: Report | None, problem: str = "") -
     }
     exception = harbor.exception_info
     said = f"{exception.exception_type}: {_first_line(exception.exception_message)}" if exception else ""
-    if exception is not None and not harbor.reward_valid:
+    if exception is not None and (not harbor.reward_valid or exception.exception_type not in AGENT_ENDINGS):
         why = report.reason if report is not None and report.status is TrialStatus.ERROR else ""
         if why and exception.exception_type == "RewardFileNotFoundError":
             said = ""  # only says again that a report without a score comes without a reward file

@@ -32,9 +32,10 @@ from orrery.tasks import TaskDir, require_valid
 from orrery.variants import without_skills
 
 if TYPE_CHECKING:
-    from harbor.job import Job
     from harbor.models.job.config import JobConfig
     from harbor.trial.hooks import TrialHookEvent
+
+    from orrery.harbor_job import GuardedJob
 
 
 class Display(Protocol):
@@ -226,16 +227,17 @@ async def _run(config: JobConfig, planned: int, display: Display) -> None:
         ) from error
 
 
-async def _create(config: JobConfig) -> Job:
+async def _create(config: JobConfig) -> GuardedJob:
     from orrery.harbor_job import GuardedJob
 
     try:
-        return await GuardedJob.create(config)
+        job: GuardedJob = await GuardedJob.create(config)
     except (ValueError, TypeError, ImportError, SystemExit) as error:
         raise UserError(
             f"Harbor refuses the job: {error}",
             mend="check --agent, --model, --env and the credentials they need",
         ) from error
+    return job
 
 
 def _silence_console_log() -> None:
@@ -247,7 +249,7 @@ def _silence_console_log() -> None:
             logger.removeHandler(handler)
 
 
-def _watch(job: Job, display: Display) -> None:
+def _watch(job: GuardedJob, display: Display) -> None:
     """Turns Harbor's hooks into display calls."""
 
     def tell(name: str) -> Any:
@@ -256,12 +258,16 @@ def _watch(job: Job, display: Display) -> None:
 
         return hook
 
+    def show_end(trial: str) -> None:
+        display.ended(trial, read_trial(job.job_dir / trial))
+
     async def ended(event: TrialHookEvent) -> None:
-        display.ended(event.trial_name, read_trial(job.job_dir / event.trial_name))
+        show_end(event.trial_name)
 
     async def cancelled(event: TrialHookEvent) -> None:
         display.stopping()
 
+    job.when_refused = show_end
     job.on_trial_started(tell("starting"))
     job.on_environment_started(tell("environment"))
     job.on_agent_started(tell("agent"))

@@ -125,7 +125,8 @@ def request_options(context: click.Context) -> list[str]:
             or str(value) == str(option.get_default(context))
         ):
             continue
-        words += [option.opts[-1]] if option.is_flag else [option.opts[-1], str(value)]
+        longest = max(option.opts, key=len)
+        words += [longest] if option.is_flag else [longest, str(value)]
     return words
 
 
