@@ -1,6 +1,6 @@
 """Requests to the probe and events from it: one JSON object per line in two files outside the world.
 
-The server's process can write the event file, so everything read here is untrusted until it has been validated.
+The server's process can write the event file, so what is read here is untrusted until it has been validated.
 """
 
 from __future__ import annotations
@@ -101,6 +101,48 @@ class Channel:
     def close(self) -> None:
         self._cmd.close()
         os.close(self._evt)
+
+
+class Transcript:
+    """What the probe has said over all runs of the server on one world.
+
+    Attributes:
+        events: numbered and dated through all runs.
+        replies: by request, until somebody takes them.
+        mods: the mods that this run has loaded; None until it has.
+    """
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.replies: dict[int, Reply] = {}
+        self.mods: list[str] | None = None
+        self._events_before = 0
+        self._steps_before = 0
+
+    def new_run(self, steps_before: int) -> None:
+        """The server starts again: it counts steps, events and requests from zero."""
+        self._events_before, self._steps_before = len(self.events), steps_before
+        self.replies.clear()
+        self.mods = None
+
+    def take(self, messages: list[Event | Reply]) -> None:
+        """Add what was read.
+
+        Raises:
+            ChannelError: an event is missing or doubled.
+        """
+        for message in messages:
+            if isinstance(message, Reply):
+                self.replies[message.re] = message
+                continue
+            due = len(self.events) - self._events_before + 1
+            if message.seq != due:
+                raise ChannelError(f"event {message.seq} came where {due} was due")
+            if message.kind == "mods_loaded":
+                names = message.data.get("mods")
+                self.mods = [str(name) for name in names] if isinstance(names, list) else []
+            when = {"seq": len(self.events) + 1, "step": message.step + self._steps_before}
+            self.events.append(message.model_copy(update=when))
 
 
 def _parse(line: bytes) -> Event | Reply:

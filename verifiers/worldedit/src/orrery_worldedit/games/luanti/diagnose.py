@@ -1,4 +1,4 @@
-"""What a server's end means, in words. For people: a mod can print any log line, so no verdict rests on this."""
+"""What a server's end means, in words, for people. A mod can print any log line: no verdict rests on this."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ class WorldFolder:
         self.mods.mkdir()
 
     def add_probe(self, install: Install, candidate: str | None) -> None:
-        """Copy the evaluator mod. It loads after the whole game: what the game's own mods do is the baseline."""
+        """Copy the evaluator mod. It loads after the whole game, whose own mods are the baseline."""
         name = probe_name(self.seed)
         target = self.mods / name
         target.mkdir()
@@ -134,14 +134,14 @@ class WorldFolder:
         (target / "mod.conf").write_text(extend_depends(target, name, after))
 
     def write_world(self, isolation: Isolation) -> None:
-        """(Re)write world.mt: a mod can write to its world's folder, and must not decide what a restart loads."""
+        """(Re)write world.mt: a mod can write to its world, but does not decide what a restart loads."""
         fresh = self.root / "world.mt"
         fresh.write_text(_WORLD_MT)
         isolation.grant(fresh)
         victim = self.world / "world.mt"
         if victim.is_dir() and not victim.is_symlink():
             shutil.rmtree(victim)
-        os.replace(fresh, victim)
+        fresh.replace(victim)
 
     def write_config(self, mapgen: str, port: int, metrics_port: int, extra: Mapping[str, str]) -> None:
         """(Re)write the server's configuration; `extra` wins over the defaults."""
@@ -209,7 +209,7 @@ def extend_depends(mod: Path, name: str, after: str) -> str:
 
 
 def parse_conf(text: str) -> dict[str, str]:
-    """The engine's settings format: `key = value`, with text between lines of three quotes taken as one value."""
+    """The engine's settings format: `key = value`; text between lines of three quotes is one value."""
     found: dict[str, str] = {}
     lines = iter(text.splitlines())
     for line in lines:

@@ -54,6 +54,7 @@ struct page {
 	_Atomic uint64_t attached;
 	_Atomic uint64_t receiving;   /* 1: the receive thread works on a datagram */
 	_Atomic uint64_t sending;     /* 1: the send thread has work */
+	_Atomic uint64_t joining;     /* 1: the main thread waits for another one to end */
 };
 
 static struct page *gate;
@@ -63,6 +64,7 @@ static uint64_t seed;
 
 static int (*real_usleep)(useconds_t);
 static int (*real_sem_timedwait)(sem_t *, const struct timespec *);
+static int (*real_pthread_join)(pthread_t, void **);
 static int (*real_sem_post)(sem_t *);
 static int (*real_clock_gettime)(clockid_t, struct timespec *);
 static int (*real_select)(int, fd_set *, fd_set *, fd_set *, struct timeval *);
@@ -88,6 +90,7 @@ static void resolve(void)
 	/* ISO C has no cast from a data pointer to a function pointer; this is how dlsym's manual does it. */
 	*(void **)&real_usleep = next("usleep");
 	*(void **)&real_sem_timedwait = next("sem_timedwait");
+	*(void **)&real_pthread_join = next("pthread_join");
 	*(void **)&real_sem_post = next("sem_post");
 	*(void **)&real_clock_gettime = next("clock_gettime");
 	*(void **)&real_select = next("select");
@@ -227,7 +230,9 @@ static int wait_for_packet(sem_t *sem)
 			gate->waits++;
 			return 0;
 		}
-		if (!paused()) { /* the queue is empty: let exactly one step of time pass */
+		/* The queue is empty: let exactly one step of time pass. A server thread that has to end needs that too,
+		 * since it only looks for it between steps; it does not take another one. */
+		if (!paused() || gate->joining) {
 			gate->virtual_us += gate->step_us;
 			pending = 1;
 			gate->waits++;
@@ -236,6 +241,18 @@ static int wait_for_packet(sem_t *sem)
 		}
 	}
 	return wait_briefly(sem);
+}
+
+EXPORT int pthread_join(pthread_t thread, void **result)
+{
+	int failed;
+
+	if (!gated() || !on_main_thread())
+		return real_pthread_join(thread, result);
+	gate->joining = 1;
+	failed = real_pthread_join(thread, result);
+	gate->joining = 0;
+	return failed;
 }
 
 static sem_t *_Atomic send_semaphore;

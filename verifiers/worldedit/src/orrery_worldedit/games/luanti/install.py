@@ -20,14 +20,12 @@ GAME_ID = "minetest_game"
 _MEASURED_STEP_SINCE = (5, 9)
 _OLDEST = (5, 6)
 
-_MEND = (
-    "apt-get install minetest-server minetest-data (Debian 12) or luanti-server luanti-game-minetest (Debian 13)"
-)
+_MEND = "apt-get install minetest-server (Debian 12), or luanti-server luanti-game-minetest (Debian 13)"
 
 
 @dataclass(frozen=True)
 class Generation:
-    """Where one Debian release puts the server; the wrappers on PATH force their own log file, so skip them."""
+    """Where one Debian release puts the server. The wrappers on PATH force their own log file: skip them."""
 
     server: str
     share: str
@@ -83,7 +81,7 @@ def find_install(root: Path = Path("/")) -> Install:
         games = [root / path / GAME_ID for path in generation.games]
         game = next((path for path in games if (path / "game.conf").is_file()), None)
         if game is None:
-            raise InfrastructureError(f"{server} is there but {GAME_ID} is not in {games[0].parent}", mend=_MEND)
+            raise InfrastructureError(f"{server} is there, {GAME_ID} is not in {games[0].parent}", mend=_MEND)
         return Install(server, root / generation.share, game, version, gate_mode(version))
     looked = ", ".join(f"/{generation.server}" for generation in GENERATIONS)
     raise InfrastructureError(f"no Luanti server found (looked at {looked})", mend=_MEND)

@@ -19,8 +19,9 @@ from .gate import Gate
 from .install import GAME_ID, Install
 
 PORT_TRIES = 3
-EXIT_STEPS = 50  # steps a server gets to end after it was asked to
 EXIT_S = 20.0
+
+_WHOLE = Limits(wall_s=3600, cpu_s=3600, memory_mb=2048, file_mb=1024, processes=128, output_mb=32)
 
 
 @dataclass(frozen=True)
@@ -35,9 +36,7 @@ class ServerLimits:
 
     load_s: float = 60.0
     step_s: float = 30.0
-    whole: Limits = Limits(
-        wall_s=3600, cpu_s=3600, memory_mb=2048, file_mb=1024, processes=128, output_mb=32
-    )
+    whole: Limits = _WHOLE
 
 
 class Server:
@@ -80,10 +79,8 @@ class Server:
             StepTimeout: it takes too long.
         """
         for attempt in range(PORT_TRIES):
-            self._spawn()
-            deadline = time.monotonic() + self.limits.load_s
             try:
-                Gate.wait(lambda: self._up(loaded), lambda: self._check(deadline, "loading took"))
+                self._start_once(loaded)
                 return
             except ServerDied:
                 # Between our look and its bind somebody else took the port. A mod can fake this line and only
@@ -92,6 +89,11 @@ class Server:
                 if last or "Failed to bind socket" not in "\n".join(diagnose.log_tail(self.place.log)):
                     raise
                 self.release()
+
+    def _start_once(self, loaded: Callable[[], bool]) -> None:
+        self._spawn()
+        deadline = time.monotonic() + self.limits.load_s
+        Gate.wait(lambda: self._up(loaded), lambda: self._check(deadline, "loading took"))
 
     def _up(self, loaded: Callable[[], bool]) -> bool:
         return self.gate.attached and loaded() and self.gate.idle_waits > 0
@@ -120,7 +122,7 @@ class Server:
             stdout=place.log,
         )
 
-    # -- while it runs ------------------------------------------------------------------------------------------
+    # -- while it runs
 
     @property
     def running(self) -> bool:
@@ -158,25 +160,16 @@ class Server:
         # The order matters: the receive thread raises its flag before it takes a datagram from the socket.
         return _receive_queue(self.port) == 0 and not self.gate.receiving
 
-    # -- the end ------------------------------------------------------------------------------------------------
+    # -- the end
 
     def stop(self, ask: Callable[[], None]) -> ServerDied | None:
-        """End the server cleanly; `ask` makes it request its own shutdown. Returns what went wrong, if anything.
-
-        The steps it needs for that are granted one by one, so that the world it leaves is the same every time.
-        """
+        """End the server cleanly; `ask` makes it request its own shutdown. Returns what went wrong."""
         assert self._process is not None
         ask()
-        deadline = time.monotonic() + EXIT_S
-        for _ in range(EXIT_STEPS):
-            target = self.gate.grant(1)
-            Gate.wait(
-                lambda target=target: self.gate.done >= target or not self.running,  # type: ignore[misc]
-                lambda: None if time.monotonic() < deadline else self.gate.freerun(),
-            )
-            if not self.running:
-                break
-        self.gate.freerun()
+        # The request takes one step. Servers up to 5.8 then sleep until one more is granted. Not a step
+        # further, so that the world they leave is the same every time.
+        for _ in range(2 if self.install.gate_mode == "56" else 1):
+            self._step_or_end()
         try:
             code = self._process.wait(EXIT_S)
         except TimeoutError:
@@ -185,7 +178,17 @@ class Server:
         if code == 0 and not self._process.verdict:
             return None
         failure = self.death()
-        return ServerDied("shutdown", f"the server did not shut down cleanly: {failure.reason}", failure.log_tail)
+        reason = f"the server did not shut down cleanly: {failure.reason}"
+        return ServerDied("shutdown", reason, failure.log_tail)
+
+    def _step_or_end(self) -> None:
+        target = self.gate.grant(1)
+        deadline = time.monotonic() + EXIT_S
+
+        def over() -> bool:
+            return self.gate.done >= target or not self.running or time.monotonic() > deadline
+
+        Gate.wait(over, lambda: None)
 
     def kill(self) -> None:
         """End the process now."""

@@ -7,14 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, Self
 
-from pydantic import JsonValue
-
 from orrery_core.errors import InfrastructureError
 from orrery_core.isolation import Isolation
+from pydantic import JsonValue
 
-from . import registry
+from . import diagnose, registry
 from .bot import Bot
-from .channel import ChannelError, Event, Reply
+from .channel import ChannelError, Event, Reply, Transcript
 from .failures import ProbeSilent, ServerDied, StepTimeout, WorldFailure
 from .folder import WorldFolder, probe_name
 from .gate import Gate
@@ -29,7 +28,6 @@ __all__ = [
     "StepTimeout",
     "World",
     "WorldFailure",
-    "gate_self_test",
 ]
 
 STEP_S = 0.09
@@ -90,7 +88,6 @@ class World:
         self.extra_mods = tuple(extra_mods)
         self.arena_radius = arena_radius if mapgen != "singlenode" else 0
         self.step_s = STEP_S
-        self.events: list[Event] = []
         self.players: dict[str, Bot] = {}
         self.failure: WorldFailure | None = None
         self.timings: dict[str, float] = {}
@@ -103,15 +100,13 @@ class World:
             settings=settings or {},
             limits=limits or ServerLimits(),
         )
-        self._replies: dict[int, Reply] = {}
-        self._loaded_mods: list[str] | None = None
+        self._transcript = Transcript()
         self._vanilla: frozenset[str] | None = None
         self._steps_before = 0  # in earlier runs of the server on this world
-        self._events_before = 0
-        self._steps_seen = 0  # by the probe, in this run
+        self._ahead: int | None = None  # how far the probe's count of steps is ahead of the gate's
         self._started = False
 
-    # -- life -----------------------------------------------------------------------------------------------------
+    # -- life
 
     def start(self) -> None:
         """Make the world, start the server, generate the arena."""
@@ -138,13 +133,16 @@ class World:
             self.players.pop(name).close()
         if not self._started:
             return None
-        self._started = False
         if self.failure is None and self._server.running:
             try:
                 self.failure = self._server.stop(self._request_shutdown)
                 self._collect()
             except (WorldFailure, ChannelError) as error:
                 self.failure = error if isinstance(error, WorldFailure) else ProbeSilent("silent", str(error))
+        # The probe's count is slightly ahead of the gate's, and the last steps are never finished.
+        seen = self.events[-1].step if self.events else 0
+        self._steps_before = max(self.step, seen)
+        self._started = False
         self._server.release()
         return self.failure
 
@@ -153,11 +151,9 @@ class World:
         names = list(self.players)
         for name in names:
             self.leave(name)
-        done = self.step
         failure = self.stop()
         if failure is not None:
             self._fail(failure)
-        self._steps_before, self._events_before = done, len(self.events)
         self._launch()
         for name in names:
             self.join(name)
@@ -178,14 +174,19 @@ class World:
         """Game steps since the world was made."""
         return self._steps_before + (self._server.gate.done if self._started else 0)
 
-    # -- the probe ------------------------------------------------------------------------------------------------
+    @property
+    def events(self) -> list[Event]:
+        """What happened since the world was made, restarts included."""
+        return self._transcript.events
+
+    # -- the probe
 
     def ask(self, lua: str, arg: Any = None) -> Any:
         """Run trusted Lua in the probe's private environment and return its value; costs one step.
 
-        The environment has `C` (the API), `I` (methods by class, as in `I.ObjectRef.get_hp(p)`), `arg`, `player(name)`,
-        `emit(kind, data)`, `vanilla` and Lua's own libraries, all captured before the candidate loaded.
-        An empty table comes back as {}.
+        The environment has `C` (the API), `I` (methods by class, as in `I.ObjectRef.get_hp(p)`), `arg`,
+        `player(name)`, `emit(kind, data)`, `vanilla` and Lua's own libraries, all captured before the
+        candidate loaded. An empty table comes back as {}.
 
         Raises:
             LuaError: the code does not compile, or raises.
@@ -220,9 +221,14 @@ class World:
         self._alive()
         number = self._server.channel.send(op, code, arg)
         self._steps(1)
-        reply = self._replies.pop(number, None)
+        reply = self._transcript.replies.pop(number, None)
         if reply is None:
             self._fail(ProbeSilent("silent", "the evaluator in the game no longer answers"))
+        ahead = reply.step - self._server.gate.done
+        if self._ahead is None:
+            self._ahead = ahead
+        if ahead != self._ahead:
+            self._fail(ProbeSilent("silent", "somebody else than the engine runs the evaluator's steps"))
         return reply
 
     def _request_shutdown(self) -> None:
@@ -230,22 +236,9 @@ class World:
 
     def _collect(self) -> None:
         """Take in what the probe has written."""
-        for message in self._server.channel.read():
-            if isinstance(message, Reply):
-                self._replies[message.re] = message
-                continue
-            expected = len(self.events) - self._events_before + 1
-            if message.seq != expected:
-                raise ChannelError(f"event {message.seq} came where {expected} was due")
-            if message.kind == "mods_loaded":
-                self._loaded_mods = [str(name) for name in _sequence(message.data.get("mods"))]
-            self.events.append(
-                message.model_copy(
-                    update={"seq": len(self.events) + 1, "step": message.step + self._steps_before}
-                )
-            )
+        self._transcript.take(self._server.channel.read())
 
-    # -- time -----------------------------------------------------------------------------------------------------
+    # -- time
 
     def run(self, seconds: float) -> None:
         """Let game time pass; players only answer what the protocol wants answered."""
@@ -267,7 +260,7 @@ class World:
             self._fetch()
 
     def flush(self) -> None:
-        """Until the server has handled all that players sent, and players all that it sent back; no game time."""
+        """Until the server has handled all that players sent, and they what it sent back; no game time."""
         self._alive()
         while True:
             before = self._traffic()
@@ -292,10 +285,15 @@ class World:
         self._guard(lambda: self._server.gate.steps(count, pump_and_watch))
         self._guard(self._collect)
 
-    def _deliver(self) -> None:
-        watch = self._server.watch("handling the players' packets took")
-        self._guard(lambda: Gate.wait(self._server.inbox_empty, watch))
+    def settle(self) -> None:
+        """Until the paused server has looked for packets and found none; no game time."""
+        watch = self._server.watch("handling packets took")
         self._guard(lambda: self._server.gate.settle(watch))
+
+    def _deliver(self) -> None:
+        watch = self._server.watch("receiving packets took")
+        self._guard(lambda: Gate.wait(self._server.inbox_empty, watch))
+        self.settle()
 
     def _fetch(self) -> None:
         gate, watch = self._server.gate, self._server.watch("sending to the players took")
@@ -312,7 +310,7 @@ class World:
     def _traffic(self) -> list[tuple[int, int]]:
         return [bot.traffic for bot in self._connected()]
 
-    # -- players --------------------------------------------------------------------------------------------------
+    # -- players
 
     def join(self, name: str) -> Bot:
         """Let a player join; the same number of steps every time.
@@ -362,16 +360,17 @@ class World:
 
         self._guard(lambda: Gate.wait(condition, pump_and_watch))
 
-    # -- start and failure ----------------------------------------------------------------------------------------
+    # -- start and failure
 
     def _launch(self) -> None:
-        self._loaded_mods = None
+        self._transcript.new_run(self._steps_before)
+        self._ahead = None
         self._started = True
         self._guard(lambda: self._server.start(self._announced))
-        if self.mod_name is not None and self.mod_name not in (self._loaded_mods or ()):
-            self._fail(self._left_out())
-        self._steps(2)
-        self._steps_seen = 0
+        if self.mod_name is not None and self.mod_name not in (self._transcript.mods or ()):
+            reason = f"the server left out {self.mod_name}: it depends on something missing"
+            self._fail(ServerDied("dependency", reason, diagnose.log_tail(self._place.log)))
+        self._steps(1)
         self.ask("return true")
 
     def _announced(self) -> bool:
@@ -379,15 +378,7 @@ class World:
             self._collect()
         except ChannelError as error:
             raise ProbeSilent("silent", str(error)) from error
-        return self._loaded_mods is not None
-
-    def _left_out(self) -> ServerDied:
-        from .diagnose import log_tail
-
-        tail = log_tail(self._place.log)
-        return ServerDied(
-            "dependency", f"the server left out {self.mod_name}: it depends on something missing", tail
-        )
+        return self._transcript.mods is not None
 
     def _generate(self) -> None:
         """Generate the arena. Content written before that would be overwritten by the map generator later."""
@@ -443,35 +434,3 @@ class LuaError(Exception):
 
 class JoinDenied(Exception):
     """The server refused a player."""
-
-
-def _sequence(value: JsonValue) -> list[JsonValue]:
-    return value if isinstance(value, list) else []
-
-
-def gate_self_test(install: Install, isolation: Isolation, workdir: Path) -> dict[str, float]:
-    """Prove on this machine that a paused server stands still and that every step has exactly its length.
-
-    Returns:
-        steps taken, shortest and longest step in seconds, and how often the paused server looked for packets.
-
-    Raises:
-        InfrastructureError: the gate does not hold.
-    """
-    world = World(install, isolation, mod=None, mod_name=None, workdir=workdir, mapgen="singlenode")
-    with world:
-        gate = world._server.gate
-        before, looks = gate.done, gate.idle_waits
-        for _ in range(100):
-            gate.settle(world._server.watch("a pause took"))
-        paused = gate.idle_waits - looks
-        if gate.done != before:
-            raise InfrastructureError(f"the step gate leaks: {gate.done - before} steps while paused")
-        world.run(100 * world.step_s)
-        clock = world.ask("return {clock.steps, clock.shortest, clock.longest}")
-        steps, shortest, longest = (float(value) for value in clock)
-        if gate.done - before != 101 or max(abs(shortest - STEP_S), abs(longest - STEP_S)) > 1e-6:
-            raise InfrastructureError(
-                f"the step gate is off: {gate.done - before} of 101 steps, {shortest} to {longest} s each"
-            )
-    return {"steps": steps, "shortest_s": shortest, "longest_s": longest, "paused_looks": float(paused)}

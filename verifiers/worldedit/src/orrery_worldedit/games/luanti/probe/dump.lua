@@ -154,8 +154,8 @@ local function add_recipes(parts)
 	local recipes, cooking, fuel, samples = {}, {}, {}, {}
 	for index = 1, #names do
 		local name = names[index]
-		recipes[name] = recipes_of(name, names, samples)
-		if name ~= "" and name ~= "unknown" then
+		if name ~= "" and name ~= "unknown" then -- the hand's "recipes" are all the fuels
+			recipes[name] = recipes_of(name, names, samples)
 			local item, time, left = craft("cooking", 1, {name})
 			if time ~= 0 then
 				cooking[name] = {item = item, time = time, leaves = left}
@@ -206,6 +206,14 @@ local function mod_names(mods)
 	return json(result)
 end
 
+local function mapgen()
+	local result = {}
+	for _, name in next, {"mg_name", "mg_flags", "seed", "water_level", "chunksize", "mapgen_limit"} do
+		result[name] = C.get_mapgen_setting(name)
+	end
+	return json(result)
+end
+
 local function dump()
 	local mods = C.get_modnames()
 	sort(mods)
@@ -228,7 +236,7 @@ local function dump()
 		mod_functions = mod_functions(mods),
 		settings = json(I.Settings.to_table(C.settings)),
 		mods = mod_names(mods),
-		mapgen = json(C.get_mapgen_params()),
+		mapgen = mapgen(),
 		features = json(rawget(api, "features")),
 		version = json(C.get_version()),
 	}
