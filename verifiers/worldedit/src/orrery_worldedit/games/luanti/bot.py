@@ -31,7 +31,7 @@ KEYS = ("forward", "back", "left", "right", "jump", "aux1", "sneak", "dig", "pla
 _FIRST_SRP, _SRP = 4, 2
 # The server sends the blocks in this field of view (radians times 80) and range (blocks). Wide and short, so
 # that a player knows the ground all around and does not make the server generate map far away.
-_FOV, _RANGE = 223, 2
+_FOV, _RANGE = 255, 2
 _DENIALS = (
     "wrong password",
     "unexpected data",
@@ -159,6 +159,8 @@ class Bot(View):
             messages.handle(self, body)
             if command == 0x3C and self.state == "auth":
                 self._enter()
+            elif command == 0x34 and self.state == "joined":
+                self.send_position()  # the server sends blocks by what it knows of the view
             return
         try:
             step[command](Reader(body, 2))
@@ -258,7 +260,7 @@ class Bot(View):
 
     def tick(self, dt: float) -> None:
         """Move for `dt` seconds as `controls` say; report fall damage and a changed position."""
-        if self.state != "joined" or self.hp == 0 or self.me is None:
+        if self.state != "joined" or self.dead or self.me is None:
             return
         if parent := self.objects.get(self.me.attached_to):
             self.body.pos, self.body.velocity = parent.pos, (0.0, 0.0, 0.0)
@@ -374,7 +376,6 @@ class Bot(View):
 
     def respawn(self) -> None:
         """Leave the death screen: an old server wants a message, a new one the answer to a form."""
-        self.dead = False
         if self.formspecs and self.formspecs[-1][0] == DEATH_FORM:
             self.fields(DEATH_FORM, {"quit": "true"})
         else:

@@ -183,8 +183,6 @@ def _formspec(view: View, reader: Reader) -> None:
 @handles(0x33)
 def _hp(view: View, reader: Reader) -> None:
     view.hp = reader.u16()
-    if view.hp:
-        view.dead = False
     view.record("hp", hp=view.hp)
 
 
@@ -218,7 +216,6 @@ def _player_speed(view: View, reader: Reader) -> None:
 
 @handles(0x37)
 def _death(view: View, _reader: Reader) -> None:
-    view.dead = True
     view.record("death")
 
 

@@ -84,7 +84,10 @@ class Hud:
 
 @dataclass
 class Obj:
-    """An active object: a player, a dropped item, a mob. Position and velocity are as last sent."""
+    """An active object: a player, a dropped item, a mob. Position and velocity are as last sent.
+
+    `name` is a player's name; for other objects servers before 5.9 leave it empty, later ones send the entity's.
+    """
 
     id: int
     name: str = ""

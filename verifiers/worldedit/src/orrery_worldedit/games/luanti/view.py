@@ -65,7 +65,6 @@ class View:
         self.sky: dict[str, object] = {}
         self.lighting: list[float] = []
         self.fov: tuple[float, bool] | None = None
-        self.dead = False
         self.log: list[Seen] = []
         self.counts: dict[int, int] = {}  # messages by command
         self._log_bytes = 0
@@ -82,6 +81,10 @@ class View:
     @pos.setter
     def pos(self, value: Vec) -> None:
         self.body.pos = value
+
+    @property
+    def dead(self) -> bool:
+        return self.hp == 0
 
     @property
     def me(self) -> Obj | None:
