@@ -20,24 +20,34 @@ def found(*words):
     print("FOUND", *words, flush=True)
 
 
-def attempt(action):
+def attempt(action, *args):
     try:
-        return action()
+        return action(*args)
     except OSError:
         return None
 
 
+def works(action, *args):
+    try:
+        action(*args)
+    except OSError:
+        return False
+    return True
+
+
 def processes(known):
-    listed = [int(name) for name in attempt(lambda: os.listdir("/proc")) or [] if name.isdigit()]
+    listed = [int(name) for name in attempt(os.listdir, "/proc") or [] if name.isdigit()]
     return sorted({*known, os.getppid(), 1, *listed} - {os.getpid()})
 
 
 def read(path):
-    def action():
-        with open(path, "rb") as file:
-            return file.read(1 << 20)
+    return attempt(contents, path, 0, 1 << 20) or b""
 
-    return attempt(action) or b""
+
+def contents(path, start, length):
+    with open(path, "rb") as file:
+        file.seek(start)
+        return file.read(length)
 
 
 def tokens(data, where):
@@ -47,15 +57,15 @@ def tokens(data, where):
 
 def environ(given):
     for pid in processes(given["pids"]):
-        tokens(read("/proc/%d/environ" % pid), "environ")
+        tokens(read(f"/proc/{pid}/environ"), "environ")
 
 
 def memory(given):
     for pid in processes(given["pids"]):
-        for line in read("/proc/%d/maps" % pid).decode().splitlines():
+        for line in read(f"/proc/{pid}/maps").decode().splitlines():
             if "[stack]" in line:
                 low, high = (int(word, 16) for word in line.split()[0].split("-"))
-                data = attempt(lambda: steal(pid, low, high))
+                data = attempt(contents, f"/proc/{pid}/mem", low, high - low)
                 tokens(data or b"", "memory")
     for pid in given["pids"]:
         local = ctypes.create_string_buffer(64)
@@ -63,12 +73,6 @@ def memory(given):
         remote = (ctypes.c_void_p * 2)(0x400000, 64)
         if libc.process_vm_readv(pid, vector, 1, remote, 1, 0) > 0:
             found("process_vm_readv", pid)
-
-
-def steal(pid, low, high):
-    with open("/proc/%d/mem" % pid, "rb") as file:
-        file.seek(low)
-        return file.read(high - low)
 
 
 def trace(given):
@@ -79,7 +83,7 @@ def trace(given):
 
 def signals(given):
     for pid in given["pids"]:
-        if attempt(lambda: os.kill(pid, signal.SIGKILL) or True):
+        if works(os.kill, pid, signal.SIGKILL):
             found("killed", pid)
 
 
@@ -93,35 +97,40 @@ def files(given):
 
 def descriptors(given):
     for descriptor in range(3, 1024):
-        if attempt(lambda: os.fstat(descriptor)):
+        if works(os.fstat, descriptor):
             found("descriptor", descriptor)
 
 
 def write(given):
     for folder in given["folders"]:
         path = folder + "/hostile-was-here"
-        if attempt(lambda: os.close(os.open(path, os.O_CREAT | os.O_WRONLY)) or True):
+        if works(os.open, path, os.O_CREAT | os.O_WRONLY):
             found("wrote", path)
             os.unlink(path)
     for path in given["read_only"]:
-        if attempt(lambda: os.close(os.open(path, os.O_WRONLY)) or True) or attempt(
-            lambda: os.chmod(path, 0o777) or True
-        ):
+        if works(os.open, path, os.O_WRONLY) or works(os.chmod, path, 0o777):
             found("changed", path)
 
 
 def network(given):
-    for family, address in ((socket.AF_INET, ("127.0.0.1", given["port"])), (socket.AF_UNIX, given["abstract"])):
-        if attempt(lambda: socket.socket(family).connect(address) or True):
+    for family, address in (
+        (socket.AF_INET, ("127.0.0.1", given["port"])),
+        (socket.AF_UNIX, given["abstract"]),
+    ):
+        if works(connect, family, address):
             found("connected", family)
 
 
+def connect(family, address):
+    socket.socket(family).connect(address)
+
+
 def privileges(given):
-    if attempt(lambda: os.setuid(0) or True):
+    if works(os.setuid, 0):
         found("setuid")
     if libc.unshare(0x10000000) == 0:
         found("unshare")
-    if attempt(lambda: os.memfd_create("x")):
+    if works(os.memfd_create, "x"):
         found("memfd")
 
 
@@ -153,12 +162,12 @@ def sleep(given):
 
 def fill(given):
     for number in range(1_000_000):
-        with open(given["folder"] + "/%d" % number, "wb") as file:
+        with open(f"{given['folder']}/{number}", "wb") as file:
             file.write(b"x" * 500_000)
 
 
 def daemon(given):
-    """Leave a process behind that has its own session and no living parent, and ignores what can be ignored."""
+    """Leave a process that has its own session and no living parent, and ignores what can be ignored."""
     if os.fork() == 0:
         os.setsid()
         if os.fork() == 0:

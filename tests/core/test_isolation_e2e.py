@@ -1,4 +1,4 @@
-"""Hostile subjects in every mode that this machine allows: nothing leaks, nothing escapes, nothing is left."""
+"""Hostile subjects in every mode that this machine allows: nothing leaks, escapes, or is left."""
 
 from __future__ import annotations
 
@@ -55,7 +55,10 @@ class Scene:
         script.write_bytes(HOSTILE.read_bytes())
         return self.isolation.spawn(
             [PYTHON, self.target("hostile.py"), attack, json.dumps(given), self.marker],
-            binds=[Bind(script, self.target("hostile.py")), Bind(self.given(), self.target("given"), writable=True)],
+            binds=[
+                Bind(script, self.target("hostile.py")),
+                Bind(self.given(), self.target("given"), writable=True),
+            ],
             env={"PATH": "/usr/bin:/bin"},
             limits=limits,
             stdout=self.folder / "log",

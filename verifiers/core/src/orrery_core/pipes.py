@@ -71,7 +71,7 @@ class Channel:
         line = json.dumps(plain, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode() + b"\n"
         if len(line) > self._line_max:
             raise ValueError(f"a line of {len(line)} bytes is longer than {self._line_max}")
-        deadline = time.monotonic() + (self._timeout_s if timeout_s is None else timeout_s)
+        deadline = self._deadline(timeout_s)
         rest = memoryview(line)
         while rest:
             self._ready(deadline, write=True)
@@ -88,7 +88,7 @@ class Channel:
         Raises:
             SubjectProtocolError: too late, too long, not JSON, against the schema, or the subject is gone.
         """
-        line = self._line(time.monotonic() + (self._timeout_s if timeout_s is None else timeout_s))
+        line = self._line(self._deadline(timeout_s))
         try:
             plain = clean_json(json.loads(line))
         except (ValueError, RecursionError) as error:
@@ -141,9 +141,12 @@ class Channel:
         del self._buffer[: end + 1]
         return line
 
-    def _ready(self, deadline: float, *, write: bool) -> None:
+    def _deadline(self, timeout_s: float | None) -> float:
         if not self._open:
             raise SubjectProtocolError("closed", "the channel was closed earlier")
+        return time.monotonic() + (self._timeout_s if timeout_s is None else timeout_s)
+
+    def _ready(self, deadline: float, *, write: bool) -> None:
         poller = select.poll()
         poller.register(self._socket, select.POLLOUT if write else select.POLLIN)
         if not poller.poll(max(0.0, deadline - time.monotonic()) * 1000):

@@ -60,7 +60,7 @@ def finite(value: float) -> float:
 
 
 Text = Annotated[str, BeforeValidator(clean_text)]
-Number = Annotated[float, AfterValidator(finite)]
+Number = Annotated[float, Field(strict=True), AfterValidator(finite)]
 Evidence = Annotated[dict[str, JsonValue], BeforeValidator(clean_json)]
 Name = Annotated[str, Field(min_length=1), BeforeValidator(clean_text)]
 

@@ -82,7 +82,9 @@ def _link(bind: Bind) -> Callable[[], None]:
     target, source = Path(bind.target), bind.source.resolve()
     if target.exists() and target.resolve() == source:
         return lambda: None
-    if target.exists() or target.is_symlink():
+    if target.is_symlink() and not target.exists():
+        target.unlink()  # left by a judge that was killed; its work directory is gone
+    if target.exists():
         raise InfrastructureError(
             f"bind target {target} exists already, and without namespaces it cannot be covered",
             mend="allow user namespaces in the container, or run one subject at a time",

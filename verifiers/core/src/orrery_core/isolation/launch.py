@@ -93,7 +93,7 @@ def _scratch(target: str, limits: Limits) -> list[str]:
 
 
 def _parents(target: str) -> list[str]:
-    """Directories above a bind target, open to the subject; bubblewrap would make them for the owner alone."""
+    """Directories above a bind target, open to the subject; bubblewrap's own would not be."""
     above = reversed(Path(target).parents)
     return [
         word for path in above if str(path) not in THERE for word in ("--perms", "0755", "--dir", str(path))

@@ -6,9 +6,12 @@ subject, on SIGTERM, and when the judge dies. Standard library only: it runs bef
 importable.
 """
 
+# ruff: noqa: PTH123, PTH207  (no pathlib: its import costs more than all the rest)
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import glob
 import json
 import os
 import resource
@@ -59,16 +62,25 @@ def become_subject(order: dict[str, Any]) -> None:
     os.execvpe(order["argv"][0], order["argv"], order["env"])  # noqa: S606
 
 
-def children() -> list[int]:
-    """Direct children: after adoption, everything that is left of the subject comes by here."""
-    with open(f"/proc/self/task/{os.getpid()}/children") as file:  # noqa: PTH123
-        return [int(word) for word in file.read().split()]
+def descendants() -> list[int]:
+    """Every process of the subject, ended and not yet reaped ones included."""
+    found = [os.getpid()]
+    for pid in found:
+        for path in glob.glob(f"/proc/{pid}/task/*/children"):
+            with contextlib.suppress(OSError), open(path) as file:
+                found.extend(int(word) for word in file.read().split())
+    return found[1:]
 
 
 def end_all() -> None:
-    """Kill children until there are none; the children of each become ours as it dies."""
+    """Kill until nothing is left; all are stopped first, or a fork bomb would replace the dead."""
+    stopped: set[int] = set()
+    while new := set(descendants()) - stopped:
+        for pid in new:
+            os.kill(pid, signal.SIGSTOP)
+        stopped |= new
     while True:
-        for pid in children():
+        for pid in descendants():
             os.kill(pid, signal.SIGKILL)
         try:
             os.waitpid(-1, 0)
