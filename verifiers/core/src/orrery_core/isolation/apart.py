@@ -64,17 +64,29 @@ def start(order: Order, stdin: int, output: int) -> tuple[subprocess.Popen[bytes
                 stdin=stdin,
                 stdout=output,
                 stderr=output,
-                env={"PATH": SYSTEM_PATH},
+                env={"PATH": SYSTEM_PATH} | _own_libraries(),
                 pass_fds=(read,),
             )
         finally:
             os.close(read)
-        with os.fdopen(write, "w") as told:
-            json.dump(command(order), told)
+        try:
+            with os.fdopen(write, "w") as told:
+                json.dump(command(order), told)
+        except BrokenPipeError as error:
+            raise InfrastructureError(
+                f"{sys.executable} cannot run {SUPERVISOR.name} (exit code {popen.wait()})",
+                mend="run that command by hand and see what it says",
+            ) from error
     except BaseException:
         links.close()
         raise
     return popen, links.close
+
+
+def _own_libraries() -> dict[str, str]:
+    """What an interpreter outside the system's folders may need to start at all."""
+    name = "LD_LIBRARY_PATH"
+    return {name: os.environ[name]} if name in os.environ else {}
 
 
 def _link(bind: Bind) -> Callable[[], None]:

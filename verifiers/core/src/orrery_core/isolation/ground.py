@@ -66,7 +66,10 @@ class Isolation:
         if mode != NESTED and os.geteuid() != 0:
             raise InfrastructureError("the judge is not root")
         isolation = cls(mode)
-        isolation._prove(proc=False)
+        try:
+            isolation._prove(proc=False)
+        except OSError as error:
+            raise InfrastructureError(f"the probe could not be prepared: {error}") from error
         if mode != UID:
             isolation._fresh_proc = True
             try:

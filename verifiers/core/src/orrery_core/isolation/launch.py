@@ -48,7 +48,7 @@ def sandbox(
         proc: "empty", "fresh" (a new /proc of the new pid namespace) or "outer" (the caller's, read-only).
     """
     line = [os.fspath(bwrap), "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
-    line += ["--die-with-parent", "--new-session", "--clearenv", "--hostname", "subject"]
+    line += ["--die-with-parent", "--new-session", "--clearenv"]
     if not order.network:
         line.append("--unshare-net")
     line += ["--cap-drop", "ALL"]
