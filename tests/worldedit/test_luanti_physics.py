@@ -323,7 +323,7 @@ def test_a_body_sinks_slowly_and_falls_into_water_unharmed() -> None:
     run.advance(1)
     # a client's own steering takes back most of the sinking in every substep
     assert start - run.y == pytest.approx(0.1, abs=0.05)
-    diver = Run(_pool(), (0.0, 60.0, 0.0))
+    diver = Run(_pool(), (0.0, 38.0, 0.0))
     diver.advance(5)
     assert diver.y < 10
     assert not any(fall_damage(landing, {}) for landing in diver.landings)

@@ -54,16 +54,14 @@ def _metadata(text: str) -> dict[str, str]:
 
 
 def tool_caps(items: Mapping[str, ItemDef], item: str, hand: str = "") -> ToolCaps:
-    """Capabilities of an item: its own metadata first, then its definition, then the hand's."""
-    stack = parse_stack(item)
-    if own := _caps_from_json(stack.meta.get("tool_capabilities", "")):
-        return own
-    definition = items.get(stack.name)
-    if definition and definition.tool_capabilities:
-        return definition.tool_capabilities
-    held = items.get(parse_stack(hand).name) if hand else None
-    if held and held.tool_capabilities:
-        return held.tool_capabilities
+    """Capabilities of an item, by its metadata or definition; of the hand if it has none of its own."""
+    for text in (item, hand):
+        stack = parse_stack(text)
+        definition = items.get(stack.name) if stack.name else None
+        if own := _caps_from_json(stack.meta.get("tool_capabilities", "")):
+            return own
+        if definition and definition.tool_capabilities:
+            return definition.tool_capabilities
     bare = items.get("")
     return (bare.tool_capabilities if bare else None) or ToolCaps()
 

@@ -86,7 +86,7 @@ class Hud:
 class Obj:
     """An active object: a player, a dropped item, a mob. Position and velocity are as last sent.
 
-    `name` is a player's name; for other objects servers before 5.9 leave it empty, later ones send the entity's.
+    `name` is a player's name; of other objects only newer servers tell it.
     """
 
     id: int
