@@ -55,7 +55,7 @@ def sandbox(
     if own_user:
         line += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID", "--cap-add", "CAP_SETPCAP"]
     else:
-        line += ["--unshare-user", "--disable-userns", "--uid", str(SUBJECT_UID), "--gid", str(SUBJECT_UID)]
+        line += ["--unshare-user", "--uid", str(SUBJECT_UID), "--gid", str(SUBJECT_UID)]
     line += _view(order, proc)
     line += ["--json-status-fd", str(status_fd), "--seccomp", str(filter_fd), "--chdir", order.cwd, "--"]
     if own_user:
