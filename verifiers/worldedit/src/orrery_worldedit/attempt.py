@@ -1,4 +1,7 @@
-"""Build and load a mod the way the verifier does, for the agent: no checks, only what any modder's console shows."""
+"""Build and load a mod the way the verifier does, for the agent.
+
+No checks, only what any modder's console shows.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,11 @@ def attempt(mod: Path, seconds: float, workdir: Path) -> Attempt:
         seconds: game seconds to run after loading.
         workdir: an empty private folder.
     """
-    name = conf_value((mod / "mod.conf").read_text(errors="replace"), "name") if (mod / "mod.conf").is_file() else None
+    name = (
+        conf_value((mod / "mod.conf").read_text(errors="replace"), "name")
+        if (mod / "mod.conf").is_file()
+        else None
+    )
     try:
         package = inspect_package(mod, name or "")
     except PackageRejected as rule:
@@ -55,7 +62,7 @@ def attempt(mod: Path, seconds: float, workdir: Path) -> Attempt:
     try:
         dump = _dump(machine, mod, name, workdir / "mod", seconds)
     except WorldFailure as failure:
-        return Attempt(ok=False, stage="load", problem=failure.reason, log=failure.log_tail.splitlines())
+        return Attempt(ok=False, stage="load", problem=failure.reason, log=failure.log_tail)
     changes = registry.diff(vanilla, dump)
     return Attempt(
         ok=True,
@@ -65,7 +72,9 @@ def attempt(mod: Path, seconds: float, workdir: Path) -> Attempt:
     )
 
 
-def _dump(machine: adapter.Machine, mod: Path | None, name: str | None, workdir: Path, seconds: float) -> dict[str, Any]:
+def _dump(
+    machine: adapter.Machine, mod: Path | None, name: str | None, workdir: Path, seconds: float
+) -> dict[str, Any]:
     with World(machine.install, machine.isolation, mod=mod, mod_name=name, workdir=workdir) as world:
         world.start()
         world.run(max(seconds, world.step_s))

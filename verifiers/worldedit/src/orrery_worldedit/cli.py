@@ -12,8 +12,13 @@ from orrery_core.results import canonical_json
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Entry point of `orrery-worldedit`; exit codes: 0 done, 1 a problem in the mod, 2 usage, 3 infrastructure."""
-    parser = argparse.ArgumentParser(prog="orrery-worldedit", description="Judge or try out a mod of a world-editing task.")
+    """Entry point of `orrery-worldedit`.
+
+    Exit codes: 0 done, 1 a problem in the mod, 2 usage, 3 infrastructure.
+    """
+    parser = argparse.ArgumentParser(
+        prog="orrery-worldedit", description="Judge or try out a mod of a world-editing task."
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     verify = commands.add_parser("verify", help="judge a submission against a hidden spec")
     verify.add_argument("--spec", type=Path, required=True)
@@ -21,7 +26,9 @@ def main(argv: list[str] | None = None) -> int:
     verify.add_argument("--out", type=Path, required=True)
     attempt = commands.add_parser("try", help="build and load a mod, and say what it adds or breaks")
     attempt.add_argument("mod", type=Path)
-    attempt.add_argument("--seconds", type=float, default=10.0, help="game seconds to run after loading (default 10)")
+    attempt.add_argument(
+        "--seconds", type=float, default=10.0, help="game seconds to run after loading (default 10)"
+    )
     commands.add_parser("paths", help="where the game's and the engine's sources are")
     options = parser.parse_args(argv)
     try:

@@ -1,4 +1,7 @@
-"""Runs the checks of a spec against one arm of a game and keeps what was measured. Knows no game and gives no verdicts."""
+"""Runs the checks of a spec against one arm of a game and keeps what was measured.
+
+Knows no game and gives no verdicts.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +14,26 @@ from orrery_worldedit.spec import Check, Step, Subject, TaskSpec
 from orrery_worldedit.verbs import verbs_of
 
 MAX_DEATHS = 2
-"""A server that fell over this often in one verification is not started again; what is left counts as unreached."""
+"""A server that fell over this often in one verification is not started again.
+
+What is left counts as unreached.
+"""
 
 _REFERENCE = re.compile(r"\$([a-z0-9_]+)((?:\.[a-z0-9_]+)*)")
 
 
 class StepStopped(Exception):
-    """A step cannot be done in this world (no such subject, nothing to click, the player is dead): a fact, not a fault."""
+    """A step cannot be done in this world (no such subject, nothing to click, the player is dead).
+
+    A fact, not a fault.
+    """
 
 
 class GameDied(Exception):
-    """The game server ended, hung or went silent; with the submission inside, that is the submission's failure."""
+    """The game server ended, hung or went silent.
+
+    With the submission inside, that is the submission's failure.
+    """
 
 
 class NotMeasurable(Exception):
@@ -34,7 +46,10 @@ class Game(Protocol):
     capabilities: frozenset[str]
 
     def prepare(self, check: Check) -> None:
-        """Bring world and players into the state every check starts from; a new server when the check asks for one."""
+        """Bring world and players into the state every check starts from.
+
+        A new server when the check asks for one.
+        """
 
     def call(self, verb: str, arguments: dict[str, Any]) -> Any:
         """Do or measure one thing; the answer is JSON data.
@@ -67,7 +82,9 @@ def run_checks(spec: TaskSpec, game: Game, progress: Callable[[str], None] = lam
     deaths = 0
     for check in spec.checks:
         if deaths >= MAX_DEATHS:
-            arm.checks[check.id] = CheckEvidence(outcome="skipped", reason=f"the server had died {deaths} times")
+            arm.checks[check.id] = CheckEvidence(
+                outcome="skipped", reason=f"the server had died {deaths} times"
+            )
             continue
         progress(check.id)
         arm.checks[check.id] = evidence = _run_check(check, game, arm.subjects)
@@ -79,9 +96,15 @@ def run_checks(spec: TaskSpec, game: Game, progress: Callable[[str], None] = lam
 
 
 def _run_check(check: Check, game: Game, subjects: Mapping[str, list[str]]) -> CheckEvidence:
-    missing = {verb.capability for name, verb in verbs_of(type(game)).items() if _uses(check, name)} - game.capabilities - {""}
+    missing = (
+        {verb.capability for name, verb in verbs_of(type(game)).items() if _uses(check, name)}
+        - game.capabilities
+        - {""}
+    )
     if missing:
-        return CheckEvidence(outcome="unmeasurable", reason=f"not measurable here: needs {', '.join(sorted(missing))}")
+        return CheckEvidence(
+            outcome="unmeasurable", reason=f"not measurable here: needs {', '.join(sorted(missing))}"
+        )
     run = _Run(game, subjects)
     try:
         game.prepare(check)
@@ -124,7 +147,9 @@ class _Run:
     def _verb(self, step: Step, looping: bool) -> None:
         assert step.do is not None
         self.at = step.do
-        answer = self._game.call(step.do, {key: self._resolve(value) for key, value in step.arguments.items()})
+        answer = self._game.call(
+            step.do, {key: self._resolve(value) for key, value in step.arguments.items()}
+        )
         if step.bind:
             self._latest[step.bind] = answer
             if looping:
@@ -151,7 +176,11 @@ class _Run:
         else:
             found = self._subjects.get(name, [])
             if len(found) != 1:
-                what = "nothing the mod added matches" if not found else f"ambiguous, all of these match: {', '.join(found)}"
+                what = (
+                    "nothing the mod added matches"
+                    if not found
+                    else f"ambiguous, all of these match: {', '.join(found)}"
+                )
                 raise StepStopped(f'subject "{name}": {what}')
             value = found[0]
         for key in path:

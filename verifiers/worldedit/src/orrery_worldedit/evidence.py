@@ -1,4 +1,7 @@
-"""What a verification measured. Verdicts are a pure function of this and the spec, so scores can be re-judged later."""
+"""What a verification measured.
+
+Verdicts are a pure function of this and the spec, so scores can be re-judged later.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +17,12 @@ class Model(BaseModel):
 class CheckEvidence(Model):
     """One check on one arm (with the mod, or vanilla).
 
-    `outcome` says how the steps ended: `measured` (all ran), `stopped` (a step could not be done in this world; `reason` says
-    which), `died` (the game server fell over during the check), `skipped` (earlier failures left no world to measure in),
-    `unmeasurable` (the adapter lacks a capability, or the evaluator itself failed: never the submission's fault).
+    `outcome` says how the steps ended: `measured` (all ran), `stopped` (a step could not be done in this
+    world; `reason` says
+    which), `died` (the game server fell over during the check), `skipped` (earlier failures left no world to
+    measure in),
+    `unmeasurable` (the adapter lacks a capability, or the evaluator itself failed: never the submission's
+    fault).
     """
 
     outcome: Literal["measured", "stopped", "died", "skipped", "unmeasurable"]

@@ -1,7 +1,9 @@
 """Acceptance expressions: a small, side-effect-free subset of Python over measured values.
 
-A check says ``acceptance = ["dig.seconds == 0.2", "near(light[0], 12)", "drops.count('default:stick') >= 1"]``. Names are
-the values that the check's steps bound with ``as``; ``vanilla`` holds the same values measured without the mod. Nothing
+A check says ``acceptance = ["dig.seconds == 0.2", "near(light[0], 12)", "drops.count('default:stick') >=
+1"]``. Names are
+the values that the check's steps bound with ``as``; ``vanilla`` holds the same values measured without the
+mod. Nothing
 else can be reached: no attributes of objects, no imports, no calls but the functions in :data:`FUNCTIONS`.
 """
 
@@ -78,10 +80,13 @@ _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.NotIn: lambda a, b: a not in b,
 }
 _NODES = (
-    ast.Expression, ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.USub, ast.BinOp, ast.Compare, ast.Call,
-    ast.Name, ast.Load, ast.Constant, ast.List, ast.Tuple, ast.Dict, ast.Subscript, ast.Attribute, ast.IfExp, ast.GeneratorExp,
-    ast.ListComp, ast.comprehension, ast.Store, *_BINARY, *_COMPARE,
-)  # fmt: skip
+    *(ast.Expression, ast.Name, ast.Load, ast.Constant, ast.List, ast.Tuple, ast.Dict),
+    *(ast.Subscript, ast.Attribute, ast.Call, ast.IfExp),
+    *(ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.USub, ast.BinOp, ast.Compare),
+    *(ast.GeneratorExp, ast.ListComp, ast.comprehension, ast.Store),
+    *_BINARY,
+    *_COMPARE,
+)
 
 
 @lru_cache(maxsize=4096)
@@ -143,7 +148,9 @@ def _eval(node: ast.AST, scope: Mapping[str, Any]) -> Any:
         case ast.List(elts=items) | ast.Tuple(elts=items):
             return [_eval(item, scope) for item in items]
         case ast.Dict(keys=keys, values=parts):
-            return {_eval(key, scope): _eval(part, scope) for key, part in zip(keys, parts, strict=True) if key}
+            return {
+                _eval(key, scope): _eval(part, scope) for key, part in zip(keys, parts, strict=True) if key
+            }
         case ast.BoolOp(op=ast.And(), values=parts):
             return all(_eval(part, scope) for part in parts)
         case ast.BoolOp(values=parts):
@@ -180,7 +187,7 @@ def _compare(left: Any, ops: list[ast.cmpop], rights: list[ast.expr], scope: Map
 
 def _item(container: Any, key: Any) -> Any:
     if isinstance(container, (Mapping, list, str)):
-        return container[key]  # type: ignore[index]
+        return container[key]
     raise ExpressionError(f"{container!r} has no part {key!r}")
 
 

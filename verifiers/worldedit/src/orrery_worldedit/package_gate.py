@@ -15,11 +15,46 @@ MAX_FILE_BYTES = 16 << 20
 MAX_TOTAL_BYTES = 64 << 20
 MAX_DEPTH = 12
 ENDINGS = frozenset(
-    ".lua .conf .txt .md .rst .png .jpg .jpeg .tga .ogg .obj .b3d .x .gltf .glb .tr .po .mts .json .csv .license .gitignore "
-    ".luacheckrc .editorconfig".split()
+    [
+        ".lua",
+        ".conf",
+        ".txt",
+        ".md",
+        ".rst",
+        ".png",
+        ".jpg",
+        ".jpeg",
+        ".tga",
+        ".ogg",
+        ".obj",
+        ".b3d",
+        ".x",
+        ".gltf",
+        ".glb",
+        ".tr",
+        ".po",
+        ".mts",
+        ".json",
+        ".csv",
+        ".license",
+        ".gitignore",
+        ".luacheckrc",
+        ".editorconfig",
+    ]
 )
-BARE_NAMES = frozenset({"LICENSE", "COPYING", "README", "CHANGELOG", ".luacheckrc", ".gitignore", ".editorconfig"})
-_NATIVE = (b"\x7fELF", b"MZ", b"\xfe\xed\xfa\xce", b"\xfe\xed\xfa\xcf", b"\xcf\xfa\xed\xfe", b"\xce\xfa\xed\xfe", b"!<arch>", b"#!")
+BARE_NAMES = frozenset(
+    {"LICENSE", "COPYING", "README", "CHANGELOG", ".luacheckrc", ".gitignore", ".editorconfig"}
+)
+_NATIVE = (
+    b"\x7fELF",
+    b"MZ",
+    b"\xfe\xed\xfa\xce",
+    b"\xfe\xed\xfa\xcf",
+    b"\xcf\xfa\xed\xfe",
+    b"\xce\xfa\xed\xfe",
+    b"!<arch>",
+    b"#!",
+)
 _BYTECODE = b"\x1b"
 
 
@@ -98,7 +133,9 @@ def _check_file(path: Path, relative: str) -> int:
     if not stat.S_ISREG(info.st_mode):
         raise PackageRejected(f"{relative}: not an ordinary file")
     if info.st_size > MAX_FILE_BYTES:
-        raise PackageRejected(f"{relative}: {info.st_size >> 20} MiB; at most {MAX_FILE_BYTES >> 20} MiB a file")
+        raise PackageRejected(
+            f"{relative}: {info.st_size >> 20} MiB; at most {MAX_FILE_BYTES >> 20} MiB a file"
+        )
     if path.suffix.lower() not in ENDINGS and path.name not in BARE_NAMES:
         raise PackageRejected(f"{relative}: files of this kind are not part of a mod")
     return info.st_size

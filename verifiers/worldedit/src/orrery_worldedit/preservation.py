@@ -9,7 +9,10 @@ from orrery_worldedit.evidence import Change
 from orrery_worldedit.spec import Preservation
 
 MACHINERY = ("abms", "lbms", "callbacks", "detached", "mod_functions", "mods")
-"""Registries that may always grow: how a mod works inside is its own business. Changed or removed entries still count."""
+"""Registries that may always grow.
+
+How a mod works inside is its own business. Changed or removed entries still count.
+"""
 
 
 @cache

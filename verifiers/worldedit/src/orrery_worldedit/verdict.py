@@ -19,10 +19,12 @@ def judge(spec: TaskSpec, evidence: Evidence) -> Report:
 
     Args:
         spec: the task; its acceptance expressions and allowances decide.
-        evidence: what was measured; may be older than the spec (re-judging), as long as the measured names still exist.
+        evidence: what was measured; may be older than the spec (re-judging), as long as the measured names
+            still exist.
 
     Returns:
-        A report without timings. A criterion that could not be measured makes the trial an `error` without a reward.
+        A report without timings. A criterion that could not be measured makes the trial an `error` without a
+        reward.
     """
     criteria = _criteria(spec, evidence)
     broken = [criterion for criterion in criteria if criterion.status is Status.ERROR]
@@ -68,12 +70,25 @@ def _criteria(spec: TaskSpec, evidence: Evidence) -> list[Criterion]:
     alive = loaded.status is Status.PASS
     arm = evidence.candidate if alive else None
     checks = [_check(spec, check, evidence, arm) for check in spec.checks]
-    return [built, loaded, _survives(arm), _registry(spec, evidence, arm), _untampered(evidence, arm), *checks]
+    return [
+        built,
+        loaded,
+        _survives(arm),
+        _registry(spec, evidence, arm),
+        _untampered(evidence, arm),
+        *checks,
+    ]
 
 
 def _built(evidence: Evidence) -> Criterion:
     def ended(status: Status, reason: str = "") -> Criterion:
-        return Criterion(id="built", stage="build", status=status, reason=reason, evidence={"submission": evidence.submission_hash})
+        return Criterion(
+            id="built",
+            stage="build",
+            status=status,
+            reason=reason,
+            evidence={"submission": evidence.submission_hash},
+        )
 
     if evidence.rejected:
         return ended(Status.FAIL, f"rejected: {evidence.rejected}")
@@ -87,17 +102,25 @@ def _loaded(evidence: Evidence, built: bool) -> Criterion:
     if not built or arm is None:
         return Criterion(id="loaded", stage="load", status=Status.UNREACHED, reason="the mod was not built")
     status = Status.PASS if arm.loaded else Status.FAIL
-    return Criterion(id="loaded", stage="load", status=status, reason=arm.load_reason, evidence={"log": arm.log_tail})
+    return Criterion(
+        id="loaded", stage="load", status=status, reason=arm.load_reason, evidence={"log": arm.log_tail}
+    )
 
 
 def _survives(arm: ArmEvidence | None) -> Criterion:
     if arm is None:
-        return _unreached("survives", "load")
+        return _unreached("survives", "behaviour")
     deaths = {name: check.reason for name, check in arm.checks.items() if check.outcome == "died"}
     if deaths:
         name, reason = next(iter(deaths.items()))
-        return Criterion(id="survives", stage="load", status=Status.FAIL, reason=f"during {name}: {reason}", evidence=dict(deaths))
-    return Criterion(id="survives", stage="load", status=Status.PASS)
+        return Criterion(
+            id="survives",
+            stage="load",
+            status=Status.FAIL,
+            reason=f"during {name}: {reason}",
+            evidence=dict(deaths),
+        )
+    return Criterion(id="survives", stage="behaviour", status=Status.PASS)
 
 
 def _registry(spec: TaskSpec, evidence: Evidence, arm: ArmEvidence | None) -> Criterion:
@@ -128,7 +151,9 @@ def _untampered(evidence: Evidence, arm: ArmEvidence | None) -> Criterion:
 
 
 def _unreached(name: str, stage: str, requirement: int | None = None) -> Criterion:
-    return Criterion(id=name, stage=stage, status=Status.UNREACHED, reason="the mod did not load", requirement=requirement)
+    return Criterion(
+        id=name, stage=stage, status=Status.UNREACHED, reason="the mod did not load", requirement=requirement
+    )
 
 
 def _check(spec: TaskSpec, check: Check, evidence: Evidence, arm: ArmEvidence | None) -> Criterion:
@@ -139,7 +164,9 @@ def _check(spec: TaskSpec, check: Check, evidence: Evidence, arm: ArmEvidence | 
     if control is None or measured is None:
         status, reason = Status.ERROR, "was not measured"
     else:
-        status, reason = _control_problem(check, control) or _outcome(check, measured, control, _subjects(arm))
+        status, reason = _control_problem(check, control) or _outcome(
+            check, measured, control, _subjects(arm)
+        )
     return Criterion(
         id=check.id,
         stage=check.stage,
@@ -156,7 +183,10 @@ def _check(spec: TaskSpec, check: Check, evidence: Evidence, arm: ArmEvidence | 
 
 
 def _control_problem(check: Check, control: CheckEvidence) -> tuple[Status, str] | None:
-    """A check that cannot fail without the mod, or fails where nothing was changed, is defective: it judges nobody."""
+    """A check that cannot fail without the mod, or fails where nothing was changed, is defective.
+
+    It judges nobody.
+    """
     if control.outcome in ("died", "unmeasurable", "skipped"):
         return Status.ERROR, f"vanilla control: {control.reason}"
     status, reason = _outcome(check, control, control, {})
@@ -203,5 +233,7 @@ def _holds(rule: str, scope: dict[str, Any]) -> bool:
 
 
 def _seen(rule: str, values: dict[str, Any]) -> str:
-    seen = ", ".join(f"{name} = {values[name]!r}" for name in sorted(expression.names(rule)) if name in values)
+    seen = ", ".join(
+        f"{name} = {values[name]!r}" for name in sorted(expression.names(rule)) if name in values
+    )
     return f" ({seen[:200]})" if seen else ""

@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Protocol
 
-from orrery_core.results import Report
 from orrery_core.reports import EVIDENCE, ReportWriter, read_evidence
+from orrery_core.results import Report
 
 from orrery_worldedit import games, verdict
 from orrery_worldedit.evidence import ArmEvidence, Change, Evidence
@@ -21,7 +21,10 @@ class Arm(Protocol):
     """What a game adapter runs for one side of a verification."""
 
     def run(self) -> tuple[ArmEvidence, list[dict[str, Any]]]:
-        """Load, run every check; returns the evidence and the registry dumps taken (after loading, at the end)."""
+        """Load, run every check.
+
+        Returns the evidence and the registry dumps taken (after loading, at the end).
+        """
 
 
 def verify(spec: TaskSpec, submission: Path, out: Path, workdir: Path) -> Report:
@@ -34,7 +37,8 @@ def verify(spec: TaskSpec, submission: Path, out: Path, workdir: Path) -> Report
         workdir: an empty private folder for worlds and channels.
 
     Raises:
-        InfrastructureError: this machine cannot measure; the report then says `error` and no reward is written.
+        InfrastructureError: this machine cannot measure; the report then says `error` and no reward is
+            written.
     """
     with ReportWriter(out, task=spec.id, family=spec.family, level=spec.level) as writer:
         started = time.monotonic()
@@ -80,7 +84,9 @@ def collect(spec: TaskSpec, submission: Path, workdir: Path) -> Evidence:
     return evidence
 
 
-def _run_arms(spec: TaskSpec, package: Package, machine: Any, adapter: Any, workdir: Path, evidence: Evidence) -> None:
+def _run_arms(
+    spec: TaskSpec, package: Package, machine: Any, adapter: Any, workdir: Path, evidence: Evidence
+) -> None:
     """Both arms at the same time: they share nothing but the processor."""
     with ThreadPoolExecutor(max_workers=2) as pool:
         jobs = [
@@ -91,5 +97,7 @@ def _run_arms(spec: TaskSpec, package: Package, machine: Any, adapter: Any, work
     changes: dict[str, Change] = {}
     for before, after in zip(control, dumps, strict=False):
         for change in adapter.diff(before, after):
-            changes.setdefault(change.path, Change(path=change.path, before=change.before, after=change.after))
+            changes.setdefault(
+                change.path, Change(path=change.path, before=change.before, after=change.after)
+            )
     evidence.changes = [changes[path] for path in sorted(changes)]

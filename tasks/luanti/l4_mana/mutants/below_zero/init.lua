@@ -103,7 +103,7 @@ core.register_tool("manalight:staff", {
 core.register_craft({
 	output = "manalight:staff",
 	recipe = {
-		{"default:mese_crystal"},
+		{"default:mese_crystal_fragment"},
 		{"default:stick"},
 		{"default:stick"},
 	},

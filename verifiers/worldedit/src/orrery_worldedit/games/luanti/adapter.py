@@ -56,13 +56,16 @@ def machine() -> Machine:
 
 
 def syntax_errors(machine: Machine, package: Package, workdir: Path) -> list[str]:
-    """Compile every Lua file of a submission in a vanilla server's own interpreter, without running any of it.
+    """Compile every Lua file of a submission in a vanilla server's own interpreter, without running any of
+    it.
 
     Returns:
         One message per file that does not compile, with the line.
     """
     found = []
-    with World(machine.install, machine.isolation, mod=None, mod_name=None, workdir=workdir, mapgen="singlenode") as world:
+    with World(
+        machine.install, machine.isolation, mod=None, mod_name=None, workdir=workdir, mapgen="singlenode"
+    ) as world:
         for name in package.lua_files:
             text = (package.root / name).read_bytes().decode("latin-1")
             answer = world.ask(_COMPILE, {"name": f"={name}", "text": text})
@@ -72,7 +75,8 @@ def syntax_errors(machine: Machine, package: Package, workdir: Path) -> list[str
 
 
 _COMPILE = """
-local bytes = string.gsub(arg.text, "\\195([\\128-\\191])", function(c) return string.char(string.byte(c) + 64) end)
+local bytes = string.gsub(arg.text, "\\195([\\128-\\191])", function(c) return string.char(string.byte(c) +
+64) end)
 bytes = string.gsub(bytes, "\\194([\\128-\\191])", "%1")
 local chunk, problem = loadstring(bytes, arg.name)
 return chunk and true or problem
@@ -104,7 +108,7 @@ class LuantiArm:
                 game.load()
                 dumps.append(game.world.dump())
             except WorldFailure as failure:
-                return ArmEvidence(loaded=False, load_reason=failure.reason, log_tail=failure.log_tail.splitlines()), []
+                return ArmEvidence(loaded=False, load_reason=failure.reason, log_tail=failure.log_tail), []
             evidence = engine.run_checks(self._spec, game)
             try:
                 evidence.tampered = game.world.tamper()
@@ -134,7 +138,7 @@ class LuantiGame(terrain.Terrain, items.Items, people.People, combat.Combat, for
         self._offset = (digest[0] % 9 - 4, digest[1] % 9 - 4)
         self._salt = digest[2:8].hex()
 
-    # -- life cycle ---------------------------------------------------------------------------------------------------
+    # -- life cycle
 
     def load(self) -> None:
         """Start a new world, generate the arena and let it settle.
@@ -149,7 +153,12 @@ class LuantiGame(terrain.Terrain, items.Items, people.People, combat.Combat, for
         workdir = self._workdir / f"world{self._worlds}"
         name = self._spec.mod.name if self._mod else None
         self.world = World(
-            self._machine.install, self._machine.isolation, mod=self._mod, mod_name=name, workdir=workdir, seed=self._spec.seed
+            self._machine.install,
+            self._machine.isolation,
+            mod=self._mod,
+            mod_name=name,
+            workdir=workdir,
+            seed=self._spec.seed,
         )
         self.world.start()
         self.world.run(SETTLE_STEPS * self.world.step_s)
@@ -165,10 +174,13 @@ class LuantiGame(terrain.Terrain, items.Items, people.People, combat.Combat, for
         with suppress(WorldFailure):
             self.load()
 
-    # -- what every check starts from ---------------------------------------------------------------------------------
+    # -- what every check starts from
 
     def prepare(self, check: Check) -> None:
-        """See :class:`orrery_worldedit.engine.Game`: arena cleared, players joined, healed, emptied and put in place."""
+        """See :class:`orrery_worldedit.engine.Game`.
+
+        Arena cleared, players joined, healed, emptied and put in place.
+        """
         with self.guard():
             if check.fresh:
                 self.load()
@@ -185,7 +197,10 @@ class LuantiGame(terrain.Terrain, items.Items, people.People, combat.Combat, for
 
     @contextmanager
     def guard(self) -> Iterator[None]:
-        """Tell the engine what happened: a dead server, an error in the mod's code under a verb, a refused player."""
+        """Tell the engine what happened.
+
+        A dead server, an error in the mod's code under a verb, a refused player.
+        """
         try:
             yield
         except WorldFailure as failure:
@@ -204,7 +219,10 @@ class LuantiGame(terrain.Terrain, items.Items, people.People, combat.Combat, for
         return {"x": at[0] + dx, "y": at[1] + GROUND, "z": at[2] + dz}
 
     def player_name(self, name: str) -> str:
-        """The real, seed-derived name behind a name of the spec: a mod must not know the evaluator by its players."""
+        """The real, seed-derived name behind a name of the spec.
+
+        A mod must not know the evaluator by its players.
+        """
         return hashlib.sha256(f"{self._salt}:{name}".encode()).hexdigest()[:8].translate(_LETTERS)
 
     def bot(self, name: str) -> Bot:

@@ -1,4 +1,7 @@
-"""Items: giving, holding, using, digging and placing with them, crafting, smelting, and what they are defined as."""
+"""Items.
+
+Giving, holding, using, digging and placing with them, crafting, smelting, and what they are defined as.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,13 @@ from orrery_worldedit.engine import StepStopped
 from orrery_worldedit.games.luanti.verbs.base import VerbsBase, stack_count, stack_name, stack_wear
 from orrery_worldedit.verbs import Kind, Position, verb
 
-FACES = {"floor": (0, -1, 0), "ceiling": (0, 1, 0), "wall": (0, 0, 1), "wall_left": (-1, 0, 0), "wall_right": (1, 0, 0)}
+FACES = {
+    "floor": (0, -1, 0),
+    "ceiling": (0, 1, 0),
+    "wall": (0, 0, 1),
+    "wall_left": (-1, 0, 0),
+    "wall_right": (1, 0, 0),
+}
 """Against which neighbour something is placed."""
 
 _GIVE = """
@@ -23,6 +32,38 @@ else
 	for _ = 1, arg.count do I.InvRef.add_item(inv, "main", one) end
 end
 return true
+"""
+
+
+_CLEAR = """
+local inv = I.ObjectRef.get_inventory(player(arg))
+for _, list in ipairs({"main", "craft"}) do
+	for i = 1, I.InvRef.get_size(inv, list) do I.InvRef.set_stack(inv, list, i, "") end
+end
+"""
+
+_FURNACE = """
+local inv = I.NodeMetaRef.get_inventory(C.get_meta(arg))
+local function totals(list)
+	local found = {}
+	for i = 1, I.InvRef.get_size(inv, list) do
+		local stack = I.InvRef.get_stack(inv, list, i)
+		local name = I.ItemStack.get_name(stack)
+		if name ~= "" then found[name] = (found[name] or 0) + I.ItemStack.get_count(stack) end
+	end
+	return found
+end
+return {made = totals("dst"), source = totals("src"), fuel = totals("fuel")}
+"""
+
+_RECIPES = """
+local recipes = C.get_all_craft_recipes(arg) or {}
+for _, recipe in ipairs(recipes) do
+	local items = {}
+	for i = 1, 9 do items[i] = recipe.items[i] or "" end
+	recipe.items, recipe.output = items, tostring(recipe.output)
+end
+return recipes
 """
 
 
@@ -41,8 +82,7 @@ class Items(VerbsBase):
     def clear_inventory(self, player: str) -> None:
         """Take everything a player carries, the craft grid included."""
         self.ask(
-            "local inv = I.ObjectRef.get_inventory(player(arg)) for _, l in ipairs({'main', 'craft'}) do "
-            "for i = 1, I.InvRef.get_size(inv, l) do I.InvRef.set_stack(inv, l, i, '') end end",
+            _CLEAR,
             self.player_name(player),
         )
         self.world.act()
@@ -61,7 +101,8 @@ class Items(VerbsBase):
     def dig(self, player: str, at: Position, timeout: float = 60.0) -> dict[str, Any]:
         """Dig a node as a client does, for as long as the definitions it was sent say.
 
-        Answers `possible`, `seconds`, `gone`, `wear` (added to the tool), `cheats` (the server's complaints) and `got`
+        Answers `possible`, `seconds`, `gone`, `wear` (added to the tool), `cheats` (the server's complaints)
+        and `got`
         (name -> count gained).
         """
         bot, where = self.bot(player), self.node_position(at)
@@ -86,7 +127,9 @@ class Items(VerbsBase):
             "gone": gone,
             "wear": stack_wear(self._hand(player)) - stack_wear(hand),
             "cheats": cheats,
-            "got": {name: now[name] - had.get(name, 0) for name in sorted(now) if now[name] > had.get(name, 0)},
+            "got": {
+                name: now[name] - had.get(name, 0) for name in sorted(now) if now[name] > had.get(name, 0)
+            },
         }
 
     @verb(Kind.ACT)
@@ -103,7 +146,10 @@ class Items(VerbsBase):
         self.world.act()
         bot.place(under, where)
         self.world.act(0.3)
-        return {"node": self.ask("return C.get_node(arg).name", self.position(at)), "left": stack_count(self._hand(player))}
+        return {
+            "node": self.ask("return C.get_node(arg).name", self.position(at)),
+            "left": stack_count(self._hand(player)),
+        }
 
     @verb(Kind.ACT)
     def use(self, player: str, at: Position | None = None, times: int = 1, interval: float = 0.3) -> None:
@@ -129,7 +175,8 @@ class Items(VerbsBase):
     def craft(self, player: str, grid: list[list[str]]) -> dict[str, Any]:
         """Lay a recipe into the craft grid with the player's own items, take the result.
 
-        Answers `result` (item name, empty when the grid makes nothing), `count` and `left` (items still in the grid).
+        Answers `result` (item name, empty when the grid makes nothing), `count` and `left` (items still in
+        the grid).
         """
         bot = self.bot(player)
         self.world.act()
@@ -150,7 +197,7 @@ class Items(VerbsBase):
     def smelt(self, player: str, at: Position, fuel: str, source: str, seconds: float) -> dict[str, Any]:
         """Load a furnace with everything the player has of a fuel and a source, wait, take the result.
 
-        Answers `made` (name -> count), `source_left` and `fuel_left`.
+        Answers `made`, `source` and `fuel`: name -> count of what lies in the furnace then.
         """
         bot = self.bot(player)
         self.world.act()
@@ -158,30 +205,20 @@ class Items(VerbsBase):
         for item, target in ((source, "src"), (fuel, "fuel")):
             for slot, stack in enumerate(bot.inventory.get("main", [])):
                 if stack_name(stack) == item:
-                    bot.move_stack("main", slot, target, 0, stack_count(stack), to_inventory=place)
+                    bot.move_stack("main", slot, target, 0, stack_count(stack), to_inv=place)
                     self.world.act()
         self.world.run(seconds)
         self.world.act()
-        return dict(
-            self.ask(
-                "local inv = I.MetaDataRef and C.get_meta(arg) or C.get_meta(arg) inv = I.NodeMetaRef.get_inventory(inv) "
-                "local made, n = {}, {} for _, l in ipairs({'src', 'fuel'}) do n[l] = 0 for i = 1, I.InvRef.get_size(inv, l) do "
-                "n[l] = n[l] + I.ItemStack.get_count(I.InvRef.get_stack(inv, l, i)) end end "
-                "for i = 1, I.InvRef.get_size(inv, 'dst') do local s = I.InvRef.get_stack(inv, 'dst', i) local k = I.ItemStack.get_name(s) "
-                "if k ~= '' then made[k] = (made[k] or 0) + I.ItemStack.get_count(s) end end "
-                "return {made = made, source_left = n.src, fuel_left = n.fuel}",
-                self.position(at),
-            )
-        )
+        return dict(self.ask(_FURNACE, self.position(at)))
 
     @verb(Kind.MEASURE)
-    def inventory(self, player: str, list: str = "main") -> dict[str, int]:  # noqa: A002
+    def inventory(self, player: str, list: str = "main") -> dict[str, int]:
         """Item name -> count in one of the player's lists, as the client sees it."""
         self.world.act()
         return self._totals(player, list)
 
     @verb(Kind.MEASURE)
-    def stacks(self, player: str, list: str = "main") -> list[int]:  # noqa: A002
+    def stacks(self, player: str, list: str = "main") -> list[int]:
         """Sizes of the stacks in one of the player's lists, empty slots left out."""
         self.world.act()
         return [stack_count(stack) for stack in self.bot(player).inventory.get(list, []) if stack_name(stack)]
@@ -194,37 +231,48 @@ class Items(VerbsBase):
 
     @verb(Kind.MEASURE)
     def definition(self, player: str, item: str) -> dict[str, Any]:
-        """An item as its definition reached this player's client: stack_max, groups, tool capabilities, images, description."""
+        """An item as its definition reached this player's client.
+
+        Stack_max, groups, tool capabilities, images, description.
+        """
         found = self.bot(player).items.get(item)
         if found is None:
             raise StepStopped(f'the client knows no item "{item}"')
-        return _json(asdict(found))
+        return _fields(found)
 
     @verb(Kind.MEASURE)
     def node_definition(self, player: str, node: str) -> dict[str, Any]:
-        """A node as its definition reached this player's client: groups, light_source, walkable, drawtype and so on."""
+        """A node as its definition reached this player's client.
+
+        Groups, light_source, walkable, drawtype and so on.
+        """
         found = self.bot(player).nodes.get(node)
         if found is None:
             raise StepStopped(f'the client knows no node "{node}"')
-        return _json(asdict(found))
+        return _fields(found)
 
     @verb(Kind.MEASURE)
     def texture(self, player: str, item: str) -> dict[str, Any]:
-        """The picture an item is shown with: `name`, whether it is `served`, and whether it is the mod's `own` (not the game's)."""
+        """The picture an item is shown with.
+
+        `name`, whether it is `served`, and whether it is the mod's `own` (not the game's).
+        """
         bot = self.bot(player)
         found = bot.items.get(item)
         node = bot.nodes.get(item)
-        image = (found.inventory_image if found else "") or (node.tiles[0] if node and node.tiles else "")
+        image = str(found.inventory_image if found else "") or (
+            node.tiles[0].texture if node and node.tiles else ""
+        )
         base = image.split("^")[0]
         digest = bot.media_index.get(base)
-        return {"name": base, "served": digest is not None, "own": digest is not None and digest not in self.vanilla_pictures()}
+        own = digest is not None and digest not in self.vanilla_pictures()
+        return {"name": base, "served": digest is not None, "own": own}
 
     @verb(Kind.MEASURE)
     def recipes(self, item: str) -> list[dict[str, Any]]:
         """Every recipe the engine knows for an item: method, width, items (by slot), output."""
         found = self.ask(
-            "local l = C.get_all_craft_recipes(arg) or {} for _, r in ipairs(l) do r.output = tostring(r.output) "
-            "local items = {} for i = 1, 9 do items[i] = r.items[i] or '' end r.items = items end return l",
+            _RECIPES,
             item,
         )
         return list(found or [])
@@ -232,7 +280,9 @@ class Items(VerbsBase):
     @verb(Kind.MEASURE)
     def burn_time(self, item: str) -> float:
         """Seconds an item burns as fuel, 0 for what does not burn."""
-        return float(self.ask("return C.get_craft_result({method = 'fuel', width = 1, items = {arg}}).time", item))
+        return float(
+            self.ask("return C.get_craft_result({method = 'fuel', width = 1, items = {arg}}).time", item)
+        )
 
     def _hand(self, player: str) -> str:
         bot = self.bot(player)
@@ -248,7 +298,9 @@ class Items(VerbsBase):
 
     def _lay(self, player: str, name: str, slot: int) -> None:
         bot = self.bot(player)
-        sources = [index for index, stack in enumerate(bot.inventory.get("main", [])) if stack_name(stack) == name]
+        sources = [
+            index for index, stack in enumerate(bot.inventory.get("main", [])) if stack_name(stack) == name
+        ]
         if not sources:
             raise StepStopped(f"{player} has no {name} to lay into the grid")
         bot.move_stack("main", sources[0], "craft", slot, 1)
@@ -260,6 +312,10 @@ class Items(VerbsBase):
         if not free:
             raise StepStopped(f"{player}'s inventory is full")
         return free[-1]
+
+
+def _fields(definition: Any) -> dict[str, Any]:
+    return {key: _json(value) for key, value in asdict(definition).items()}
 
 
 def _json(value: Any) -> Any:

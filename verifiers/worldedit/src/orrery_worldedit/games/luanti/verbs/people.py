@@ -32,7 +32,7 @@ class People(VerbsBase):
     """Spec names of the players who were joined, in order."""
 
     def admit(self, name: str, index: int) -> None:
-        """Join a player, or bring one who is there back to the start: alive, healed, empty-handed, in place."""
+        """Join a player, or bring one who is there back to the start: alive, healed, empty-handed."""
         if name not in self.names:
             self.names.append(name)
         real = self.player_name(name)
@@ -60,7 +60,10 @@ class People(VerbsBase):
     @verb(Kind.FIXTURE)
     def teleport(self, player: str, at: Position) -> None:
         """Put a player somewhere; y = -0.5 is standing on the ground."""
-        self.ask("I.ObjectRef.set_pos(player(arg.name), arg.at)", {"name": self.player_name(player), "at": self.position(at)})
+        self.ask(
+            "I.ObjectRef.set_pos(player(arg.name), arg.at)",
+            {"name": self.player_name(player), "at": self.position(at)},
+        )
         self.world.act(0.3)
 
     @verb(Kind.FIXTURE)
@@ -130,7 +133,10 @@ class People(VerbsBase):
 
     @verb(Kind.MEASURE)
     def hp(self, player: str) -> int:
-        """Health, 0 to 20 (or what the mod made of it): the client's view, which must agree with the server's."""
+        """Health, 0 to 20 (or what the mod made of it).
+
+        The client's view, which must agree with the server's.
+        """
         self.world.act()
         bot = self.bot(player)
         server = int(self.ask("return I.ObjectRef.get_hp(player(arg))", self.player_name(player)))
@@ -151,7 +157,14 @@ class People(VerbsBase):
         self.world.act()
         elements = sorted(self.bot(player).hud.items())
         return [
-            {"kind": hud.type, "name": hud.name, "text": plain(hud.text), "number": hud.number, "item": hud.item} for _, hud in elements
+            {
+                "kind": hud.type,
+                "name": hud.name,
+                "text": plain(hud.text),
+                "number": hud.number,
+                "item": hud.item,
+            }
+            for _, hud in elements
         ]
 
     @verb(Kind.MEASURE)

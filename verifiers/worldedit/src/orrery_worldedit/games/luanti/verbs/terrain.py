@@ -13,6 +13,51 @@ ARENA = 10
 ARENA_HEIGHT = 14
 NOON = 0.5
 
+_FILL = """
+local places = {}
+for x = arg.a.x, arg.b.x do for y = arg.a.y, arg.b.y do for z = arg.a.z, arg.b.z do
+	places[#places + 1] = {x = x, y = y, z = z}
+end end end
+C.bulk_set_node(places, {name = arg.node})
+"""
+
+_DRAIN = """
+for _, p in ipairs(C.find_nodes_in_area(arg.a, arg.b, {"group:water", "group:lava", "group:liquid"})) do
+	C.set_node(p, {name = arg.node})
+end
+"""
+
+_COUNT = """
+local found = {}
+for x = arg.a.x, arg.b.x do for y = arg.a.y, arg.b.y do for z = arg.a.z, arg.b.z do
+	local name = C.get_node({x = x, y = y, z = z}).name
+	if name ~= "air" then found[name] = (found[name] or 0) + 1 end
+end end end
+return found
+"""
+
+_DROPPED = """
+local found = {}
+for _, object in ipairs(C.get_objects_inside_radius(arg.at, arg.radius)) do
+	local entity = I.ObjectRef.get_luaentity(object)
+	if entity and entity.name == "__builtin:item" then
+		local stack = ItemStack(entity.itemstring)
+		local name = I.ItemStack.get_name(stack)
+		found[name] = (found[name] or 0) + I.ItemStack.get_count(stack)
+	end
+end
+return found
+"""
+
+_TIMER = """
+local timer = C.get_node_timer(arg)
+return {
+	running = I.NodeTimerRef.is_started(timer),
+	timeout = I.NodeTimerRef.get_timeout(timer),
+	elapsed = I.NodeTimerRef.get_elapsed(timer),
+}
+"""
+
 _RESET = """
 local o, r, top = arg.origin, arg.radius, arg.height
 local stone, air = {}, {}
@@ -42,21 +87,29 @@ class Terrain(VerbsBase):
         """Bare stone ground, air above, no objects, noon."""
         self.ask(
             _RESET,
-            {"origin": self.position([0, 0, 0]), "radius": ARENA, "height": ARENA_HEIGHT, "ground": "default:stone", "time": NOON},
+            {
+                "origin": self.position([0, 0, 0]),
+                "radius": ARENA,
+                "height": ARENA_HEIGHT,
+                "ground": "default:stone",
+                "time": NOON,
+            },
         )
         self.world.run(0.2)
 
     @verb(Kind.FIXTURE)
     def set_node(self, at: Position, node: str, param2: int = 0) -> None:
         """Put a node, with its callbacks, as the game itself would."""
-        self.ask("C.set_node(arg.at, {name = arg.node, param2 = arg.param2})", {"at": self.position(at), "node": node, "param2": param2})
+        self.ask(
+            "C.set_node(arg.at, {name = arg.node, param2 = arg.param2})",
+            {"at": self.position(at), "node": node, "param2": param2},
+        )
 
     @verb(Kind.FIXTURE)
     def fill(self, low: Position, high: Position, node: str) -> None:
         """Fill a box of nodes, both corners included."""
         self.ask(
-            "local l = {} for x = arg.a.x, arg.b.x do for y = arg.a.y, arg.b.y do for z = arg.a.z, arg.b.z do "
-            "l[#l + 1] = {x = x, y = y, z = z} end end end C.bulk_set_node(l, {name = arg.node})",
+            _FILL,
             {"a": self.position(low), "b": self.position(high), "node": node},
         )
 
@@ -64,8 +117,7 @@ class Terrain(VerbsBase):
     def drain(self, low: Position, high: Position, node: str = "air") -> None:
         """Replace every liquid in a box, flowing or not."""
         self.ask(
-            'for _, p in ipairs(C.find_nodes_in_area(arg.a, arg.b, {"group:water", "group:lava", "group:liquid"})) do '
-            "C.set_node(p, {name = arg.node}) end",
+            _DRAIN,
             {"a": self.position(low), "b": self.position(high), "node": node},
         )
 
@@ -78,7 +130,10 @@ class Terrain(VerbsBase):
     @verb(Kind.FIXTURE)
     def set_timer(self, at: Position, seconds: float) -> None:
         """Let a node's own timer end after so many seconds, as if it had run until then."""
-        self.ask("I.NodeTimerRef.start(C.get_node_timer(arg.at), arg.seconds)", {"at": self.position(at), "seconds": seconds})
+        self.ask(
+            "I.NodeTimerRef.start(C.get_node_timer(arg.at), arg.seconds)",
+            {"at": self.position(at), "seconds": seconds},
+        )
 
     @verb(Kind.ACT)
     def wait(self, seconds: float) -> None:
@@ -102,8 +157,7 @@ class Terrain(VerbsBase):
     def nodes(self, low: Position, high: Position) -> dict[str, int]:
         """How many of each node stand in a box, by name, air left out."""
         found: dict[str, Any] = self.ask(
-            "local n = {} for x = arg.a.x, arg.b.x do for y = arg.a.y, arg.b.y do for z = arg.a.z, arg.b.z do "
-            "local k = C.get_node({x = x, y = y, z = z}).name if k ~= 'air' then n[k] = (n[k] or 0) + 1 end end end end return n",
+            _COUNT,
             {"a": self.position(low), "b": self.position(high)},
         )
         return dict(found or {})
@@ -111,30 +165,40 @@ class Terrain(VerbsBase):
     @verb(Kind.MEASURE)
     def light(self, at: Position, time: float = 0.0) -> int:
         """Light level 0 to 15 at a place, as it is at the given time of day (midnight by default)."""
-        return int(self.ask("return C.get_node_light(arg.at, arg.time) or -1", {"at": self.position(at), "time": time}))
+        return int(
+            self.ask(
+                "return C.get_node_light(arg.at, arg.time) or -1", {"at": self.position(at), "time": time}
+            )
+        )
 
     @verb(Kind.MEASURE)
     def meta(self, at: Position, key: str) -> str:
         """A text field of a node's metadata."""
-        return str(self.ask("return I.NodeMetaRef.get_string(C.get_meta(arg.at), arg.key)", {"at": self.position(at), "key": key}))
+        return str(
+            self.ask(
+                "return I.NodeMetaRef.get_string(C.get_meta(arg.at), arg.key)",
+                {"at": self.position(at), "key": key},
+            )
+        )
 
     @verb(Kind.MEASURE)
     def timer(self, at: Position) -> dict[str, Any]:
         """A node's timer: `running`, `timeout` and `elapsed` in seconds."""
         found: dict[str, Any] = self.ask(
-            "local t = C.get_node_timer(arg) return {running = I.NodeTimerRef.is_started(t), "
-            "timeout = I.NodeTimerRef.get_timeout(t), elapsed = I.NodeTimerRef.get_elapsed(t)}",
+            _TIMER,
             self.position(at),
         )
-        return {"running": found["running"], "timeout": round(found["timeout"], 2), "elapsed": round(found["elapsed"], 2)}
+        return {
+            "running": found["running"],
+            "timeout": round(found["timeout"], 2),
+            "elapsed": round(found["elapsed"], 2),
+        }
 
     @verb(Kind.MEASURE)
     def dropped(self, at: Position, radius: float = 3.0) -> dict[str, int]:
         """Items lying about near a place: name to count."""
         found: dict[str, Any] = self.ask(
-            "local n = {} for _, o in ipairs(C.get_objects_inside_radius(arg.at, arg.radius)) do "
-            "local e = I.ObjectRef.get_luaentity(o) if e and e.name == '__builtin:item' then local s = ItemStack(e.itemstring) "
-            "local k = I.ItemStack.get_name(s) n[k] = (n[k] or 0) + I.ItemStack.get_count(s) end end return n",
+            _DROPPED,
             {"at": self.position(at), "radius": radius},
         )
         return dict(found or {})
