@@ -34,7 +34,7 @@ STEP_S = 0.09
 JOIN_STEPS = 10  # from the handshake until inventory, position and the blocks around have been sent
 LEAVE_STEPS = 2  # a name is free again one step after its player has gone
 GENERATION_S = 300.0  # wall seconds for the arena; the game is paused meanwhile
-ARENA_BOTTOM, ARENA_TOP = -16, 60
+ARENA_RADIUS, ARENA_BOTTOM, ARENA_TOP = 40, -16, 60
 
 _EMERGE = """
 C.emerge_area(arg.low, arg.high, function(_, _, remaining)
@@ -56,7 +56,8 @@ class World:
         seed: of map, random numbers and names.
         settings: of the server, in addition to the usual ones.
         extra_mods: trusted mods that a check needs beside the candidate; loaded before it.
-        arena_radius: nodes around the origin that are generated before anything else; 0 for none.
+        arena_radius: nodes around the origin that are generated before anything else, 0 for none; by default
+            40, and none in an empty singlenode world.
         limits: what the server may use.
 
     Every method may raise a WorldFailure, after which the world is over; without a candidate it is an
@@ -75,7 +76,7 @@ class World:
         seed: int = 42,
         settings: Mapping[str, str] | None = None,
         extra_mods: Sequence[Path] = (),
-        arena_radius: int = 40,
+        arena_radius: int | None = None,
         limits: ServerLimits | None = None,
     ) -> None:
         if (mod is None) != (mod_name is None):
@@ -86,7 +87,8 @@ class World:
         self.mod_name = mod_name
         self.seed = seed
         self.extra_mods = tuple(extra_mods)
-        self.arena_radius = arena_radius if mapgen != "singlenode" else 0
+        usual = 0 if mapgen == "singlenode" else ARENA_RADIUS
+        self.arena_radius = usual if arena_radius is None else arena_radius
         self.step_s = STEP_S
         self.players: dict[str, Bot] = {}
         self.failure: WorldFailure | None = None
@@ -137,6 +139,9 @@ class World:
             try:
                 self.failure = self._server.stop(self._request_shutdown)
                 self._collect()
+                if self.failure is None and (not self.events or self.events[-1].kind != "finished"):
+                    tail = diagnose.log_tail(self._place.log)
+                    self.failure = ServerDied("shutdown", "error in on_shutdown", tail)
             except (WorldFailure, ChannelError) as error:
                 self.failure = error if isinstance(error, WorldFailure) else ProbeSilent("silent", str(error))
         # The probe's count is slightly ahead of the gate's, and the last steps are never finished.

@@ -7,7 +7,7 @@ local insert, remove = table.insert, table.remove
 local C, I = captured.C, captured.I
 local emit = channel.emit
 
-local handlers = {} -- {list, function}: what must still be registered at the end
+local handlers = {} -- {kind, list, name, func}: what must still be registered at the end
 
 local events = {handlers = handlers}
 
@@ -46,7 +46,7 @@ local function on(kind, register, list, describe)
 		emit(kind, data)
 	end
 	add(handler)
-	handlers[#handlers + 1] = {list = C[list], name = list, func = handler}
+	handlers[#handlers + 1] = {kind = kind, list = C[list], name = list, func = handler}
 end
 
 on("join", "register_on_joinplayer", "registered_on_joinplayers", function(player)
@@ -150,21 +150,32 @@ local function hp_handler(player, change, reason)
 end
 C.register_on_player_hpchange(hp_handler, false)
 handlers[#handlers + 1] = {
-	list = C.registered_on_player_hpchanges.loggers, name = "registered_on_player_hpchanges", func = hp_handler,
+	kind = "hp", name = "registered_on_player_hpchanges", func = hp_handler,
+	list = C.registered_on_player_hpchanges.loggers,
 }
 
--- Form answers go to the newest handler first and stop at the first that claims them: go to the front once all
--- mods are in.
-function events.to_front()
+-- The engine survives an error in on_shutdown and says nothing; what comes after it does not run.
+on("finished", "register_on_shutdown", "registered_on_shutdown", function()
+	return {}
+end)
+
+local function take_out(entry)
+	local list = entry.list
+	for index = #list, 1, -1 do
+		if list[index] == entry.func then
+			remove(list, index)
+		end
+	end
+	return list
+end
+
+-- Once all mods are in. Form answers go to the newest handler first and stop at the first that claims them.
+function events.arrange()
 	for _, entry in pairs(handlers) do
-		if entry.name == "registered_on_player_receive_fields" then
-			local list = entry.list
-			for index = #list, 1, -1 do
-				if list[index] == entry.func then
-					remove(list, index)
-				end
-			end
-			insert(list, 1, entry.func)
+		if entry.kind == "fields" then
+			insert(take_out(entry), 1, entry.func)
+		elseif entry.kind == "finished" then
+			insert(take_out(entry), entry.func)
 		end
 	end
 end

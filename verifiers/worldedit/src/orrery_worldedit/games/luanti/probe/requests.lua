@@ -32,7 +32,7 @@ local function error_text(value)
 end
 
 local function evaluate(request)
-	local chunk, problem = loadstring(request.code, "=request")
+	local chunk, problem = loadstring(request.code, "=evaluator")
 	if not chunk then
 		return false, quote(problem)
 	end
@@ -70,7 +70,7 @@ local function on_step(dtime)
 	local clock = env.clock
 	clock.steps = channel.step
 	if channel.step == 1 then
-		events.to_front() -- and its length does not count: the engine's first step is none
+		events.arrange() -- and its length does not count: the engine's first step is none
 	else
 		clock.shortest = dtime < clock.shortest and dtime or clock.shortest
 		clock.longest = dtime > clock.longest and dtime or clock.longest
@@ -85,5 +85,5 @@ end
 events.caller = encode.called_by_candidate
 C.register_globalstep(on_step)
 events.handlers[#events.handlers + 1] = {
-	list = C.registered_globalsteps, name = "registered_globalsteps", func = on_step,
+	kind = "step", list = C.registered_globalsteps, name = "registered_globalsteps", func = on_step,
 }

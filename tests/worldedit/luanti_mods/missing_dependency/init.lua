@@ -1,0 +1,1 @@
+core.register_craftitem("cand:thing", {description = "Thing"})

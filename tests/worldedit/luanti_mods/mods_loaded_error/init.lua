@@ -1,0 +1,3 @@
+core.register_on_mods_loaded(function()
+	error("on purpose")
+end)

@@ -1,0 +1,7 @@
+core.register_on_shutdown(function()
+	local path = core.get_worldpath()
+	pcall(core.safe_file_write, path .. "/world.mt", "gameid = devtest\nbackend = dummy\nload_mod_cand = false\n")
+	pcall(core.mkdir, path .. "/worldmods/evil")
+	pcall(core.safe_file_write, path .. "/worldmods/evil/init.lua", "core.request_shutdown()")
+	pcall(core.safe_file_write, path .. "/minetest.conf", "secure.enable_security = false")
+end)

@@ -1,0 +1,1 @@
+core.request_shutdown("bye", false, 0)

@@ -1,0 +1,3 @@
+core.register_on_shutdown(function()
+	error("on purpose")
+end)
