@@ -63,6 +63,8 @@ class TaskDir:
             first = error.errors()[0]
             where = ".".join(str(part) for part in first["loc"])
             return f"task.toml: {where + ': ' if where else ''}{first['msg']}"
+        except tomllib.TOMLDecodeError as error:
+            return f"task.toml: {error}"
         except (OSError, ValueError, RuntimeError) as error:
             return str(error).replace(f"{self.path}{os.sep}", "").replace(str(self.path), "the directory")
         if not (self.path / "environment").is_dir() and not self._docker_image():
