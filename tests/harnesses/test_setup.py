@@ -1,4 +1,4 @@
-"""`scripts/setup` without installing anything: how it finds an interpreter, and what it says when it cannot."""
+"""`scripts/setup` without installing anything: how it finds an interpreter, what it says when it cannot."""
 
 from __future__ import annotations
 
