@@ -5,18 +5,10 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from orrery_worldedit.games.luanti.collision import Body, Landing, Solid, node_of
 from orrery_worldedit.games.luanti.definitions import NodeBox, NodeDef
 from orrery_worldedit.games.luanti.nodeboxes import collision_boxes, connects
-from orrery_worldedit.games.luanti.physics import (
-    Body,
-    Landing,
-    Movement,
-    Overrides,
-    Solid,
-    advance,
-    fall_damage,
-    node_of,
-)
+from orrery_worldedit.games.luanti.physics import Movement, Overrides, advance, fall_damage
 
 Pos = tuple[int, int, int]
 

@@ -209,7 +209,7 @@ class Nodes:
     by_id: dict[int, NodeDef]
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=2)  # the vanilla game and one with a candidate
 def parse_items(data: bytes) -> Items:
     """The inflated body of the item definition message."""
     reader = Reader(data)
@@ -219,7 +219,7 @@ def parse_items(data: bytes) -> Items:
     return Items({item.name: item for item in items}, aliases)
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=2)  # the vanilla game and one with a candidate
 def parse_nodes(data: bytes) -> Nodes:
     """The inflated body of the node definition message."""
     reader = Reader(data)

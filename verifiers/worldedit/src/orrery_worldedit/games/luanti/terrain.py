@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from .collision import Solid
 from .definitions import Box, NodeDef
 from .nodeboxes import SIDE_OFFSETS, collision_boxes, connects
-from .physics import Solid
 from .protocol import NodePos
 from .view import View
 
@@ -13,7 +13,7 @@ _REACH = 2.0  # objects this far from the nodes asked for can still stick into t
 
 
 class ViewTerrain:
-    """Adapts a `View` to `physics.Terrain`; ground that was not sent is solid, as for a real client."""
+    """Adapts a `View` to `collision.Terrain`; ground that was not sent is solid, as for a real client."""
 
     def __init__(self, view: View) -> None:
         self._view = view

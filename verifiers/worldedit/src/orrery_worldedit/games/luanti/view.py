@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import MutableMapping
 
 from . import observations as seen
+from .collision import Body
 from .definitions import BUILTIN_NODES, IGNORE, ItemDef, NodeDef
 from .observations import BLOCK_NODES, Hud, NodeMeta, Obj, Particle, Seen, Sound, Spawner
-from .physics import Body, Movement, Overrides
+from .physics import Movement, Overrides
 from .protocol import NodePos, Vec
 
 MAX_LOG_ENTRIES = 200_000
