@@ -1,7 +1,7 @@
 """What every Orrery verifier shares: results, reports, subject isolation, statistics.
 
-The names below are imported on first use, so that `import orrery_core` costs nothing. `orrery_core.statistics`
-and `orrery_core.pipes` are facades of their own.
+The names below are imported on first use, so that `import orrery_core` costs nothing; statistics and pipes
+are facades of their own.
 """
 
 from __future__ import annotations

@@ -102,10 +102,16 @@ def _link(bind: Bind) -> Callable[[], None]:
             mend="allow user namespaces in the container, or run one subject at a time",
         )
     made = [parent for parent in target.parents if not parent.exists()]
-    for parent in reversed(made):
-        parent.mkdir(mode=0o755)
-        parent.chmod(0o755)
-    target.symlink_to(source)
+    try:
+        for parent in reversed(made):
+            parent.mkdir()
+            parent.chmod(0o755)
+        target.symlink_to(source)
+    except OSError as error:
+        raise InfrastructureError(
+            f"cannot link {target} to {source}: {error.strerror}",
+            mend="allow user namespaces, or make the root file system of the container writable",
+        ) from error
 
     def undo() -> None:
         with contextlib.suppress(OSError):

@@ -20,7 +20,7 @@ from orrery_core.isolation.userns import user_namespace
 
 NESTED_UID, NESTED, UID = "nested-uid", "nested", "uid"
 MODES = (NESTED_UID, NESTED, UID)
-PROBE_LIMITS = Limits(wall_s=10, cpu_s=5, memory_mb=256, file_mb=16, processes=16, output_mb=1)
+PROBE_LIMITS = Limits(wall_s=60, cpu_s=5, memory_mb=256, file_mb=16, processes=16, output_mb=1)
 MEND = (
     "run the verifier as root, or allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, "
     "kernel.apparmor_restrict_unprivileged_userns=0) and install bubblewrap"
@@ -194,29 +194,29 @@ class Isolation:
             (hidden / "secret").write_text(secret)
             given.mkdir()
             self.grant(given)
-            script = f"id -u; cat {hidden}/secret /proc/{os.getpid()}/environ; echo done > /given/trace"
+            # A path of its own: without namespaces it is a real one, and another probe may run at the same time.
+            target = f"/{folder.name}"
+            script = f"id -u; cat {hidden}/secret /proc/{os.getpid()}/environ; echo done > {target}/trace"
             process = self.spawn(
                 [find_tool("sh"), "-c", script],
-                binds=[Bind(given, "/given", writable=True)],
+                binds=[Bind(given, target, writable=True)],
                 env={"PATH": "/usr/bin:/bin"},
                 limits=PROBE_LIMITS,
                 proc=proc,
                 stdout=log,
             )
-            process.wait(PROBE_LIMITS.wall_s + 5)
+            process.wait()
             said = log.read_text(errors="replace")
             if said.split("\n")[0] != str(SUBJECT_UID):
-                raise InfrastructureError(f"the probe did not run: {said.strip()[-300:]}")
-            if secret in said or _environment_leaked(said):
+                ended = f"limit {process.verdict}, " if process.verdict else ""
+                raise InfrastructureError(f"the probe did not run: {ended}{said.strip()[-300:]}")
+            # Only an environment file holds zero bytes.
+            if secret in said or "\0" in said:
                 raise InfrastructureError("the probe read what belongs to the judge")
             trace = given / "trace"
             owner = os.geteuid() if self.mode == NESTED else SUBJECT_UID
             if not trace.is_file() or trace.stat().st_uid != owner:
                 raise InfrastructureError("the probe could not write to a directory handed to it")
-
-
-def _environment_leaked(said: str) -> bool:
-    return "\0" in said
 
 
 def _in_pipe(data: bytes) -> int:
