@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 from functools import cache
 from pathlib import Path
@@ -12,6 +11,6 @@ PICTURES = ("*.png", "*.jpg", "*.tga")
 
 @cache
 def vanilla_digests(*folders: Path) -> frozenset[str]:
-    """Base64 SHA-1 digests, as the media list carries them, of every picture below the given folders."""
+    """Hexadecimal SHA-1 digests, as the media list carries them, of every picture below the given folders."""
     found = (path for folder in folders for pattern in PICTURES for path in folder.rglob(pattern))
-    return frozenset(base64.b64encode(hashlib.sha1(path.read_bytes()).digest()).decode() for path in found)  # noqa: S324
+    return frozenset(hashlib.sha1(path.read_bytes()).hexdigest() for path in found)  # noqa: S324
