@@ -11,8 +11,9 @@ from typing import Any
 from pydantic import BaseModel
 
 from orrery_worldedit.games.luanti import adapter, registry
+from orrery_worldedit.games.luanti.modconf import read_conf
 from orrery_worldedit.games.luanti.world import World, WorldFailure
-from orrery_worldedit.package_gate import PackageRejected, conf_value, inspect_package
+from orrery_worldedit.package_gate import PackageRejected, inspect_package
 
 SHOWN = 200
 
@@ -45,11 +46,8 @@ def attempt(mod: Path, seconds: float, workdir: Path) -> Attempt:
         seconds: game seconds to run after loading.
         workdir: an empty private folder.
     """
-    name = (
-        conf_value((mod / "mod.conf").read_text(errors="replace"), "name")
-        if (mod / "mod.conf").is_file()
-        else None
-    )
+    conf = mod / "mod.conf"
+    name = read_conf(conf).get("name") if conf.is_file() else None
     try:
         package = inspect_package(mod, name or "")
     except PackageRejected as rule:

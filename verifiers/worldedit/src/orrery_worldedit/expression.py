@@ -11,11 +11,19 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 MAX_LENGTH = 400
+MAX_DEPTH = 32
+MAX_WORK = 300_000
+"""Parts evaluated and entries looked through by one expression. Measured lists come from a hostile world."""
+MAX_DIGITS = 12
+
+RESERVED = frozenset({"vanilla", "true", "false", "null"})
+"""Names with a meaning of their own, which no measured value can have."""
 
 
 class ExpressionError(Exception):
@@ -44,6 +52,18 @@ def contains(values: Any, wanted: Any) -> bool:
     return wanted in values
 
 
+def rounded(value: float, digits: int = 0) -> float:
+    """``value`` rounded to 0 to 12 decimal digits."""
+    if not 0 <= digits <= MAX_DIGITS:
+        raise ValueError(f"digits must be 0 to {MAX_DIGITS}")
+    return round(value, digits)
+
+
+def total(values: Iterable[float]) -> float:
+    """Sum of the numbers of a list."""
+    return sum(values)
+
+
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "abs": abs,
     "all": all,
@@ -55,10 +75,10 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "max": max,
     "min": min,
     "near": near,
-    "round": round,
+    "round": rounded,
     "set": set,
     "sorted": sorted,
-    "sum": sum,
+    "sum": total,
 }
 
 _BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
@@ -100,25 +120,65 @@ def parse(text: str) -> ast.Expression:
         raise ExpressionError(f"expression of {len(text)} characters; at most {MAX_LENGTH}")
     try:
         tree = ast.parse(text, mode="eval")
-    except SyntaxError as problem:
-        raise ExpressionError(f"not an expression: {text!r} ({problem.msg})") from None
-    for node in ast.walk(tree):
-        if not isinstance(node, _NODES):
-            raise ExpressionError(f"{type(node).__name__} is not part of the expression language: {text!r}")
-        if isinstance(node, ast.Call):
-            if not isinstance(node.func, ast.Name) or node.func.id not in FUNCTIONS:
-                raise ExpressionError(f"only {', '.join(FUNCTIONS)} can be called: {text!r}")
-            if node.keywords:
-                raise ExpressionError(f"no keyword arguments in expressions: {text!r}")
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as problem:
+        what = problem.msg if isinstance(problem, SyntaxError) else type(problem).__name__
+        raise ExpressionError(f"not an expression: {text!r} ({what})") from None
+    pending: list[tuple[ast.AST, int]] = [(tree.body, 1)]
+    while pending:
+        node, depth = pending.pop()
+        if depth > MAX_DEPTH:
+            raise ExpressionError(f"nested deeper than {MAX_DEPTH} levels: {text!r}")
+        problem_found = _foreign(node)
+        if problem_found:
+            raise ExpressionError(f"{problem_found}: {text!r}")
+        pending += [(child, depth + 1) for child in ast.iter_child_nodes(node)]
     return tree
 
 
+def _foreign(node: ast.AST) -> str:
+    """What makes one node no part of the language; empty when nothing does."""
+    match node:
+        case ast.Call(func=ast.Name(id=name), keywords=[]) if name in FUNCTIONS:
+            return ""
+        case ast.Call(func=ast.Name(id=name)) if name in FUNCTIONS:
+            return "no keyword arguments in expressions"
+        case ast.Call():
+            return f"only {', '.join(FUNCTIONS)} can be called"
+        case ast.Constant(value=value) if not isinstance(value, str | int | float | None):
+            return f"{type(value).__name__} is not part of the expression language"
+        case ast.comprehension(target=target, is_async=is_async) if is_async or not isinstance(
+            target, ast.Name
+        ):
+            return "a loop in an expression binds one name"
+        case ast.Dict(keys=keys) if None in keys:
+            return "no ** in expressions"
+    return "" if isinstance(node, _NODES) else f"{type(node).__name__} is not part of the expression language"
+
+
 def names(text: str) -> set[str]:
-    """The measured values an expression reads (``vanilla`` and loop variables left out)."""
-    tree = parse(text)
-    bound = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-    read = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
-    return read - bound - set(FUNCTIONS) - {"vanilla", "true", "false", "null"}
+    """The measured values an expression reads (``vanilla`` and its own loop variables left out)."""
+    return set(_free(parse(text).body, frozenset(RESERVED)))
+
+
+def _free(node: ast.AST, bound: frozenset[str]) -> Iterator[str]:
+    match node:
+        case ast.Name(id=name):
+            if name not in bound:
+                yield name
+        case ast.Call(args=args):
+            for argument in args:
+                yield from _free(argument, bound)
+        case ast.GeneratorExp(elt=element, generators=loops) | ast.ListComp(elt=element, generators=loops):
+            for loop in loops:
+                yield from _free(loop.iter, bound)
+                assert isinstance(loop.target, ast.Name)
+                bound |= {loop.target.id}
+                for test in loop.ifs:
+                    yield from _free(test, bound)
+            yield from _free(element, bound)
+        case _:
+            for part in ast.iter_child_nodes(node):
+                yield from _free(part, bound)
 
 
 def evaluate(text: str, values: Mapping[str, Any]) -> Any:
@@ -129,78 +189,123 @@ def evaluate(text: str, values: Mapping[str, Any]) -> Any:
         values: name -> measured value (JSON data), ``vanilla`` among them where a control run exists.
 
     Raises:
-        ExpressionError: a name was not measured, or a value has the wrong shape.
+        ExpressionError: a name was not measured, a value has the wrong shape, or there is too much of it.
     """
+    scope = {**values, "true": True, "false": False, "null": None}
     try:
-        return _eval(parse(text).body, {"true": True, "false": False, "null": None, **values})
-    except (TypeError, ValueError, KeyError, IndexError, ZeroDivisionError, AttributeError) as problem:
+        return _Evaluation().value(parse(text).body, scope)
+    except (
+        TypeError,
+        ValueError,
+        LookupError,
+        ArithmeticError,
+        AttributeError,
+        RecursionError,
+        MemoryError,
+    ) as problem:
         raise ExpressionError(f"{text}: {type(problem).__name__}: {problem}") from None
 
 
-def _eval(node: ast.AST, scope: Mapping[str, Any]) -> Any:
-    match node:
-        case ast.Constant(value=value):
-            return value
-        case ast.Name(id=name):
-            if name not in scope:
-                raise ExpressionError(f"{name} was not measured")
-            return scope[name]
-        case ast.List(elts=items) | ast.Tuple(elts=items):
-            return [_eval(item, scope) for item in items]
-        case ast.Dict(keys=keys, values=parts):
-            return {
-                _eval(key, scope): _eval(part, scope) for key, part in zip(keys, parts, strict=True) if key
-            }
-        case ast.BoolOp(op=ast.And(), values=parts):
-            return all(_eval(part, scope) for part in parts)
-        case ast.BoolOp(values=parts):
-            return any(_eval(part, scope) for part in parts)
-        case ast.UnaryOp(op=ast.Not(), operand=operand):
-            return not _eval(operand, scope)
-        case ast.UnaryOp(operand=operand):
-            return -_eval(operand, scope)
-        case ast.BinOp(left=left, op=op, right=right):
-            return _BINARY[type(op)](_eval(left, scope), _eval(right, scope))
-        case ast.Compare(left=left, ops=ops, comparators=rights):
-            return _compare(_eval(left, scope), ops, rights, scope)
-        case ast.IfExp(test=test, body=body, orelse=orelse):
-            return _eval(body if _eval(test, scope) else orelse, scope)
-        case ast.Attribute(value=value, attr=key):
-            return _item(_eval(value, scope), key)
-        case ast.Subscript(value=value, slice=key):
-            return _item(_eval(value, scope), _eval(key, scope))
-        case ast.Call(func=ast.Name(id=name), args=args):
-            return FUNCTIONS[name](*(_eval(arg, scope) for arg in args))
-        case ast.GeneratorExp(elt=element, generators=loops) | ast.ListComp(elt=element, generators=loops):
-            return [_eval(element, inner) for inner in _bindings(loops, scope)]
-    raise ExpressionError(f"{type(node).__name__} is not part of the expression language")
+@dataclass
+class _Evaluation:
+    """One evaluation and what it has cost so far."""
+
+    work: int = 0
+
+    def value(self, node: ast.AST, scope: Mapping[str, Any]) -> Any:
+        self._charge(1)
+        match node:
+            case ast.Constant(value=value):
+                return value
+            case ast.Name(id=name):
+                if name not in scope:
+                    raise ExpressionError(f"{name} was not measured")
+                return scope[name]
+            case ast.List(elts=items) | ast.Tuple(elts=items):
+                return [self.value(item, scope) for item in items]
+            case ast.Dict(keys=keys, values=parts):
+                return {
+                    self.value(key, scope): self.value(part, scope)
+                    for key, part in zip(keys, parts, strict=True)
+                    if key
+                }
+            case ast.BoolOp(op=ast.And(), values=parts):
+                return all(self.value(part, scope) for part in parts)
+            case ast.BoolOp(values=parts):
+                return any(self.value(part, scope) for part in parts)
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                return not self.value(operand, scope)
+            case ast.UnaryOp(operand=operand):
+                return -self.value(operand, scope)
+            case ast.BinOp(left=left, op=op, right=right):
+                return self._binary(op, self.value(left, scope), self.value(right, scope))
+            case ast.Compare(left=left, ops=ops, comparators=rights):
+                return self._compare(self.value(left, scope), ops, rights, scope)
+            case ast.IfExp(test=test, body=body, orelse=orelse):
+                return self.value(body if self.value(test, scope) else orelse, scope)
+            case ast.Attribute(value=value, attr=key):
+                return _item(self.value(value, scope), key)
+            case ast.Subscript(value=value, slice=key):
+                return _item(self.value(value, scope), self.value(key, scope))
+            case ast.Call(func=ast.Name(id=name), args=args):
+                return self._call(name, [self.value(arg, scope) for arg in args])
+            case (
+                ast.GeneratorExp(elt=element, generators=loops) | ast.ListComp(elt=element, generators=loops)
+            ):
+                return [self.value(element, inner) for inner in self._rounds(loops, scope)]
+        raise ExpressionError(f"{type(node).__name__} is not part of the expression language")
+
+    def _charge(self, parts: int) -> None:
+        self.work += parts
+        if self.work > MAX_WORK:
+            raise ExpressionError(f"too much to look through (more than {MAX_WORK} values)")
+
+    def _binary(self, op: ast.operator, left: Any, right: Any) -> Any:
+        if not isinstance(left, int | float) or not isinstance(right, int | float):
+            if not isinstance(op, ast.Add):
+                raise TypeError(f"{type(op).__name__} needs two numbers")
+            self._charge(_size(left) + _size(right))
+        return _BINARY[type(op)](left, right)
+
+    def _call(self, name: str, args: list[Any]) -> Any:
+        self._charge(sum(map(_size, args)))
+        return FUNCTIONS[name](*args)
+
+    def _compare(
+        self, left: Any, ops: list[ast.cmpop], rights: list[ast.expr], scope: Mapping[str, Any]
+    ) -> bool:
+        for op, expression in zip(ops, rights, strict=True):
+            right = self.value(expression, scope)
+            self._charge(_size(right))
+            if not _COMPARE[type(op)](left, right):
+                return False
+            left = right
+        return True
+
+    def _rounds(
+        self, loops: list[ast.comprehension], scope: Mapping[str, Any]
+    ) -> Iterator[Mapping[str, Any]]:
+        """The scopes in which the element of a comprehension is evaluated, one after another."""
+        if not loops:
+            yield scope
+            return
+        loop, inner_loops = loops[0], loops[1:]
+        assert isinstance(loop.target, ast.Name)
+        for value in self.value(loop.iter, scope):
+            self._charge(1)
+            inner = {**scope, loop.target.id: value}
+            if all(self.value(test, inner) for test in loop.ifs):
+                yield from self._rounds(inner_loops, inner)
 
 
-def _compare(left: Any, ops: list[ast.cmpop], rights: list[ast.expr], scope: Mapping[str, Any]) -> bool:
-    for op, expression in zip(ops, rights, strict=True):
-        right = _eval(expression, scope)
-        if not _COMPARE[type(op)](left, right):
-            return False
-        left = right
-    return True
+def _size(value: Any) -> int:
+    """What looking through a value costs; texts are compared many characters at a time."""
+    if isinstance(value, str):
+        return len(value) // 64
+    return len(value) if isinstance(value, list | dict | set) else 0
 
 
 def _item(container: Any, key: Any) -> Any:
-    if isinstance(container, (Mapping, list, str)):
+    if isinstance(container, Mapping | list | str):
         return container[key]
-    raise ExpressionError(f"{container!r} has no part {key!r}")
-
-
-def _bindings(loops: list[ast.comprehension], scope: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    scopes: list[Mapping[str, Any]] = [scope]
-    for loop in loops:
-        if not isinstance(loop.target, ast.Name):
-            raise ExpressionError("a loop in an expression binds one name")
-        name = loop.target.id
-        scopes = [
-            inner
-            for outer in scopes
-            for value in _eval(loop.iter, outer)
-            if (inner := {**outer, name: value}) and all(_eval(test, inner) for test in loop.ifs)
-        ]
-    return scopes
+    raise ExpressionError(f"{str(container)[:80]} has no part {str(key)[:80]!r}")

@@ -4,54 +4,32 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
+from orrery_worldedit.games.luanti.modconf import read_conf
+
 MAX_FILES = 2000
+"""Files and folders together."""
 MAX_FILE_BYTES = 16 << 20
 MAX_TOTAL_BYTES = 64 << 20
 MAX_DEPTH = 12
-ENDINGS = frozenset(
-    [
-        ".lua",
-        ".conf",
-        ".txt",
-        ".md",
-        ".rst",
-        ".png",
-        ".jpg",
-        ".jpeg",
-        ".tga",
-        ".ogg",
-        ".obj",
-        ".b3d",
-        ".x",
-        ".gltf",
-        ".glb",
-        ".tr",
-        ".po",
-        ".mts",
-        ".json",
-        ".csv",
-        ".license",
-        ".gitignore",
-        ".luacheckrc",
-        ".editorconfig",
-    ]
-)
+_TEXTS = (".lua", ".conf", ".txt", ".md", ".rst", ".json", ".csv", ".tr", ".po", ".license")
+_MEDIA = (".png", ".jpg", ".jpeg", ".tga", ".ogg", ".obj", ".b3d", ".x", ".gltf", ".glb", ".mts")
+ENDINGS = frozenset((*_TEXTS, *_MEDIA))
 BARE_NAMES = frozenset(
     {"LICENSE", "COPYING", "README", "CHANGELOG", ".luacheckrc", ".gitignore", ".editorconfig"}
 )
 _NATIVE = (
     b"\x7fELF",
-    b"MZ",
     b"\xfe\xed\xfa\xce",
     b"\xfe\xed\xfa\xcf",
     b"\xcf\xfa\xed\xfe",
     b"\xce\xfa\xed\xfe",
+    b"\xca\xfe\xba\xbe",
     b"!<arch>",
     b"#!",
 )
@@ -88,34 +66,39 @@ def inspect_package(root: Path, mod_name: str) -> Package:
         PackageRejected: a rule is broken.
     """
     if not root.is_dir() or root.is_symlink():
-        raise PackageRejected(f"no mod folder was submitted at {root}")
+        raise PackageRejected("no mod folder was submitted")
     names: list[str] = []
     total = 0
     digest = hashlib.sha256()
-    for path, relative in _entries(root):
-        size = _check_file(path, relative)
-        total += size
-        names.append(relative)
-        if len(names) > MAX_FILES:
-            raise PackageRejected(f"more than {MAX_FILES} files")
-        if total > MAX_TOTAL_BYTES:
-            raise PackageRejected(f"more than {MAX_TOTAL_BYTES >> 20} MiB in all")
-        digest.update(f"{relative}\0{size}\0".encode())
-        digest.update(_content(path, relative))
+    try:
+        for path, relative in _entries(root):
+            size = _check_file(path, relative)
+            total += size
+            names.append(relative)
+            if total > MAX_TOTAL_BYTES:
+                raise PackageRejected(f"more than {MAX_TOTAL_BYTES >> 20} MiB in all")
+            digest.update(f"{relative}\0{size}\0".encode())
+            digest.update(_content(path, relative))
+    except PermissionError as problem:
+        where = Path(problem.filename or root).relative_to(root)
+        raise PackageRejected(f"{where}: cannot be read; give files mode 644 and folders 755") from None
     _check_single_mod(root, names, mod_name)
     return Package(root, tuple(names), digest.hexdigest())
 
 
 def _entries(root: Path) -> Iterator[tuple[Path, str]]:
-    pending = [root]
+    """Files with their relative paths, folder by folder in the order of names."""
+    pending, seen = [root], 0
     while pending:
         folder = pending.pop()
-        depth = len(folder.relative_to(root).parts)
-        if depth > MAX_DEPTH:
+        if len(folder.relative_to(root).parts) > MAX_DEPTH:
             raise PackageRejected(f"{folder.relative_to(root)}: folders deeper than {MAX_DEPTH}")
         with os.scandir(folder) as found:
-            entries = sorted(found, key=lambda entry: entry.name)
-        for entry in entries[: MAX_FILES + 1]:
+            entries = sorted(islice(found, MAX_FILES + 1), key=lambda entry: entry.name)
+        seen += len(entries)
+        if seen > MAX_FILES:
+            raise PackageRejected(f"more than {MAX_FILES} files and folders")
+        for entry in entries:
             relative = str(Path(entry.path).relative_to(root))
             if not relative.isprintable() or "\\" in relative:
                 raise PackageRejected(f"{relative!r}: unprintable file name")
@@ -125,7 +108,6 @@ def _entries(root: Path) -> Iterator[tuple[Path, str]]:
                 pending.append(Path(entry.path))
             else:
                 yield Path(entry.path), relative
-    return
 
 
 def _check_file(path: Path, relative: str) -> int:
@@ -142,12 +124,12 @@ def _check_file(path: Path, relative: str) -> int:
 
 
 def _content(path: Path, relative: str) -> bytes:
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:
         data = file.read(MAX_FILE_BYTES + 1)
-    if data.startswith(_NATIVE):
+    if data.startswith(_NATIVE) or (data.startswith(b"MZ") and b"\0" in data[:64]):
         raise PackageRejected(f"{relative}: native code or an executable script")
-    if relative.endswith(".lua") and data.startswith(_BYTECODE):
+    if data.startswith(_BYTECODE):
         raise PackageRejected(f"{relative}: Lua bytecode; only source text is allowed")
     return data
 
@@ -162,12 +144,7 @@ def _check_single_mod(root: Path, names: list[str], mod_name: str) -> None:
         raise PackageRejected("mod.conf is missing")
     if (root / "mod.conf").stat().st_size > 1 << 16:
         raise PackageRejected("mod.conf is larger than 64 KiB")
-    found = conf_value((root / "mod.conf").read_text(errors="replace"), "name")
+    found = read_conf(root / "mod.conf").get("name")
     if found != mod_name:
-        raise PackageRejected(f'mod.conf: name = {found!r}; the mod must keep the name "{mod_name}"')
-
-
-def conf_value(text: str, key: str) -> str | None:
-    """The last value of a key in a Luanti configuration text, as the engine reads it; None when absent."""
-    found = re.findall(rf"^[ \t]*{re.escape(key)}[ \t]*=[ \t]*(.*?)[ \t\r]*$", text, flags=re.MULTILINE)
-    return found[-1] if found else None
+        given = "gives no name" if found is None else f'says name = "{found[:80]}"'
+        raise PackageRejected(f'mod.conf {given}; the mod must keep the name "{mod_name}"')

@@ -15,6 +15,7 @@ from orrery_core.isolation import Bind, Isolation
 
 from .failures import ServerDied
 from .install import GAME_ID, Install
+from .modconf import name_list, read_conf
 
 PROBE = Path(__file__).with_name("probe")
 
@@ -194,9 +195,9 @@ def extend_depends(mod: Path, name: str, after: str) -> str:
         after: the mod to depend on.
     """
     path = mod / "mod.conf"
-    conf = parse_conf(path.read_text(errors="replace")) if path.is_file() else {}
-    hard = _names(conf.get("depends", ""))
-    soft = _names(conf.get("optional_depends", ""))
+    conf = read_conf(path) if path.is_file() else {}
+    hard = name_list(conf.get("depends", ""))
+    soft = name_list(conf.get("optional_depends", ""))
     legacy = mod / "depends.txt"
     if legacy.is_file() and "depends" not in conf:
         lines = legacy.read_text(errors="replace").split()
@@ -206,26 +207,3 @@ def extend_depends(mod: Path, name: str, after: str) -> str:
     if soft:
         lines.append(f"optional_depends = {', '.join(soft)}")
     return "\n".join(lines) + "\n"
-
-
-def parse_conf(text: str) -> dict[str, str]:
-    """The engine's settings format: `key = value`; text between lines of three quotes is one value."""
-    found: dict[str, str] = {}
-    lines = iter(text.splitlines())
-    for line in lines:
-        key, equals, value = (part.strip() for part in line.partition("="))
-        if not equals or not key or key.startswith("#"):
-            continue
-        if value.startswith('"""'):
-            body: list[str] = []
-            for inner in lines:
-                if inner.strip() == '"""':
-                    break
-                body.append(inner)
-            value = " ".join(body)
-        found[key] = value
-    return found
-
-
-def _names(value: str) -> list[str]:
-    return [part.strip() for part in value.split(",") if part.strip()]

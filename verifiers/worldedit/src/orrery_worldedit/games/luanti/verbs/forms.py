@@ -125,7 +125,7 @@ class Forms(VerbsBase):
 
     @verb(Kind.ACT)
     def put(self, player: str, at: Position, into: str, item: str, count: int) -> int:
-        """Move items from the player into a node's inventory list; answers how many left the player's hands."""
+        """Move items from the player into a node's inventory list; answers how many left his hands."""
         bot = self.bot(player)
         self.world.act()
         before = _count(bot, item)
