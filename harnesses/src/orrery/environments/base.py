@@ -29,7 +29,7 @@ from pydantic import BaseModel
 from orrery.environments.output import Capture, FileOutput, Output, TooLarge
 from orrery.environments.transfer import MAX_BYTES, RefusedArchive, pack_tree, unpack_tree
 
-TRANSFER_S = 900
+TRANSFER_S = 300
 RECORD_FILE = "sandbox.json"
 
 

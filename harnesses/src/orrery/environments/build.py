@@ -79,7 +79,7 @@ async def _copy(steps: Sequence[Step], context: Context, sandbox: RunningSandbox
 async def built_layers(
     recipe: Recipe, context: Context, layers: Layers, *, rebuild: bool, logger: logging.Logger
 ) -> Layers:
-    """The layers with the result of a recipe that runs code on top; built with network access, then cached."""
+    """The layers with the result of a recipe that runs code on top; built with network, then cached."""
     cache = state_dir() / "layers"
     cache.mkdir(exist_ok=True)
     key = await asyncio.to_thread(_key, recipe, context, layers)

@@ -6,6 +6,7 @@ import hashlib
 import os
 import re
 import tarfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -108,7 +109,7 @@ def pack_steps(context: Context, steps: Sequence[Copy | MakeDirectory], owner: O
 
 def _add_directory(tar: tarfile.TarFile, path: str) -> None:
     entry = tarfile.TarInfo(path.strip("/") or ".")
-    entry.type, entry.mode = tarfile.DIRTYPE, 0o755
+    entry.type, entry.mode, entry.mtime = tarfile.DIRTYPE, 0o755, int(time.time())
     tar.addfile(entry)
 
 

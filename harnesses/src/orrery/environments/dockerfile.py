@@ -36,7 +36,7 @@ class Copy:
     target: str
     owner: str | None
     mode: int | None
-    where: str
+    where: str = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Run:
     env: Mapping[str, str]
     cwd: str
     user: str | None
-    where: str
+    where: str = field(repr=False)
 
 
 Step = Copy | MakeDirectory | Run

@@ -81,6 +81,8 @@ def find_account(passwd: str, group: str, user: str) -> Account:
     rows = [row for row in (line.split(":") for line in passwd.splitlines()) if len(row) >= 7]
     groups = [row for row in (line.split(":") for line in group.splitlines()) if len(row) >= 4]
     entry = next((row for row in rows if name in (row[0], row[2])), None)
+    if entry is None and name == "root":  # our own commands must run even where an agent emptied the list
+        return Account(0, 0, (), "/root")
     if entry is None and not name.isdigit():
         raise NoSuchUser(f"the image has no user {name!r}")
     uid = int(entry[2]) if entry else int(name)

