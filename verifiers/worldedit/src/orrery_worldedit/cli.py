@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-import tempfile
 from pathlib import Path
 
 from orrery_core.errors import OrreryError
 from orrery_core.results import canonical_json
+
+from orrery_worldedit.scratch import scratch_folder
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -32,8 +33,8 @@ def main(argv: list[str] | None = None) -> int:
     commands.add_parser("paths", help="where the game's and the engine's sources are")
     options = parser.parse_args(argv)
     try:
-        with tempfile.TemporaryDirectory(prefix="orrery-") as folder:
-            return _COMMANDS[options.command](options, Path(folder))
+        with scratch_folder() as folder:
+            return _COMMANDS[options.command](options, folder)
     except OrreryError as problem:
         print(f"orrery-worldedit: {problem}", file=sys.stderr)
         return problem.exit_code

@@ -5,9 +5,14 @@ Knows no game and gives no verdicts.
 
 from __future__ import annotations
 
+import json
+import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Protocol
+
+from orrery_core.errors import InfrastructureError
+from orrery_core.results import clean_text
 
 from orrery_worldedit.evidence import ArmEvidence, CheckEvidence
 from orrery_worldedit.spec import Check, Step, Subject, TaskSpec
@@ -18,6 +23,11 @@ MAX_DEATHS = 2
 
 What is left counts as unreached.
 """
+
+MAX_DEPTH = 40
+"""Deepest nesting of an answer."""
+MAX_ANSWERS = 8 << 20
+"""Characters of all answers of one check, written as JSON."""
 
 _REFERENCE = re.compile(r"\$([a-z0-9_]+)((?:\.[a-z0-9_]+)*)")
 
@@ -44,6 +54,12 @@ class Game(Protocol):
     """One arm of a verification: a live game with or without the submission."""
 
     capabilities: frozenset[str]
+    hostile: bool
+    """Whether the submission runs inside.
+
+    What goes wrong then counts against it, an answer that makes no sense included: otherwise a submission
+    could make its own trial unmeasurable. Without it, the same is the evaluator's own fault.
+    """
 
     def prepare(self, check: Check) -> None:
         """Bring world and players into the state every check starts from.
@@ -64,35 +80,67 @@ class Game(Protocol):
         """Names of everything the mod added that matches."""
 
     def revive(self) -> None:
-        """Start again after a death."""
+        """Start again after a death.
+
+        Raises:
+            GameDied: it does not come up again.
+        """
 
 
-def run_checks(spec: TaskSpec, game: Game, progress: Callable[[str], None] = lambda _: None) -> ArmEvidence:
+def run_checks(spec: TaskSpec, game: Game) -> ArmEvidence:
     """Run every check of a spec on one arm.
 
     Args:
         spec: the task.
         game: a started game.
-        progress: called with the id of each check before it runs.
 
     Returns:
         Evidence of a loaded arm; `tampered` is left to the caller, who knows when the last word is spoken.
     """
-    arm = ArmEvidence(loaded=True, subjects={subject.id: game.find(subject) for subject in spec.subjects})
-    deaths = 0
+    arm = ArmEvidence(loaded=True)
+    deaths, over = 0, ""
+    try:
+        arm.subjects = {subject.id: _find(game, subject) for subject in spec.subjects}
+    except GameDied as death:
+        over = f"the server had died: {death}"
+        arm.checks[spec.checks[0].id] = CheckEvidence(outcome="died", reason=f"before any check: {death}")
     for check in spec.checks:
-        if deaths >= MAX_DEATHS:
-            arm.checks[check.id] = CheckEvidence(
-                outcome="skipped", reason=f"the server had died {deaths} times"
-            )
+        if over:
+            arm.checks.setdefault(check.id, CheckEvidence(outcome="skipped", reason=over))
             continue
-        progress(check.id)
         arm.checks[check.id] = evidence = _run_check(check, game, arm.subjects)
         if evidence.outcome == "died":
             deaths += 1
-            if deaths < MAX_DEATHS:
-                game.revive()
+            over = f"the server had died {deaths} times" if deaths >= MAX_DEATHS else _revive(game)
     return arm
+
+
+def _revive(game: Game) -> str:
+    """Start the game again; why that failed, empty when it did not."""
+    try:
+        game.revive()
+    except InfrastructureError:
+        raise
+    except GameDied as death:
+        return f"the server had died and does not start again: {death}"
+    except Exception as fault:
+        if not game.hostile:
+            raise
+        return f"the server had died and cannot be started again ({_words(fault)})"
+    return ""
+
+
+def _find(game: Game, subject: Subject) -> list[str]:
+    try:
+        return game.find(subject)
+    except StepStopped:
+        return []
+    except (GameDied, InfrastructureError):
+        raise
+    except Exception:
+        if not game.hostile:
+            raise
+        return []
 
 
 def _run_check(check: Check, game: Game, subjects: Mapping[str, list[str]]) -> CheckEvidence:
@@ -106,17 +154,50 @@ def _run_check(check: Check, game: Game, subjects: Mapping[str, list[str]]) -> C
             outcome="unmeasurable", reason=f"not measurable here: needs {', '.join(sorted(missing))}"
         )
     run = _Run(game, subjects)
+    outcome, reason = "measured", ""
     try:
         game.prepare(check)
         for part in (check.fixture, check.trigger, check.measurement):
             run.steps(part, looping=False)
     except StepStopped as stop:
-        return CheckEvidence(outcome="stopped", reason=f"{run.at}: {stop}", values=run.values)
+        # The vanilla game always gets as far as the first step.
+        outcome = "stopped" if run.begun or game.hostile else "unmeasurable"
+        reason = f"{run.at}: {stop}"
     except GameDied as death:
-        return CheckEvidence(outcome="died", reason=f"{run.at}: {death}", values=run.values)
+        outcome, reason = "died", f"{run.at}: {death}"
     except NotMeasurable as lack:
-        return CheckEvidence(outcome="unmeasurable", reason=f"not measurable here: {lack}", values=run.values)
-    return CheckEvidence(outcome="measured", values=run.values)
+        outcome, reason = "unmeasurable", f"not measurable here: {lack}"
+    except InfrastructureError:
+        raise
+    except Exception as fault:
+        outcome = "stopped" if game.hostile else "unmeasurable"
+        reason = f"{run.at}: the game's answer makes no sense ({_words(fault)})"
+    return CheckEvidence.model_validate(
+        {"outcome": outcome, "reason": clean_text(reason), "values": run.values}
+    )
+
+
+def _words(fault: Exception) -> str:
+    return f"{type(fault).__name__}: {fault}"[:300]
+
+
+def plain_data(value: Any, depth: int = 0) -> Any:
+    """An answer as plain JSON data; numbers that JSON does not know become texts such as "nan".
+
+    Raises:
+        ValueError: it is no data, or nested too deep.
+    """
+    if depth > MAX_DEPTH:
+        raise ValueError(f"nested deeper than {MAX_DEPTH} levels")
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if value is None or isinstance(value, bool | int | float | str):
+        return clean_text(value)
+    if isinstance(value, Mapping):
+        return {clean_text(str(key)): plain_data(part, depth + 1) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain_data(part, depth + 1) for part in value]
+    raise ValueError(f"{type(value).__name__} is no data")
 
 
 def _uses(check: Check, verb: str) -> bool:
@@ -131,7 +212,9 @@ class _Run:
         self._subjects = subjects
         self._latest: dict[str, Any] = {}
         self.values: dict[str, Any] = {}
-        self.at = "start"
+        self.at = "getting ready"
+        self.begun = False
+        self._room = MAX_ANSWERS
 
     def steps(self, steps: list[Step], looping: bool) -> None:
         for step in steps:
@@ -146,10 +229,12 @@ class _Run:
 
     def _verb(self, step: Step, looping: bool) -> None:
         assert step.do is not None
-        self.at = step.do
-        answer = self._game.call(
-            step.do, {key: self._resolve(value) for key, value in step.arguments.items()}
-        )
+        self.at, self.begun = step.do, True
+        arguments = {key: self._resolve(value) for key, value in step.arguments.items()}
+        answer = plain_data(self._game.call(step.do, arguments))
+        self._room -= len(json.dumps(answer))
+        if self._room < 0:
+            raise ValueError(f"more than {MAX_ANSWERS} characters in all")
         if step.bind:
             self._latest[step.bind] = answer
             if looping:

@@ -197,11 +197,13 @@ def load_spec(path: Path) -> TaskSpec:
         UserError: missing, malformed or inconsistent; every problem is listed with its field.
     """
     try:
-        text = path.read_text()
+        text = path.read_bytes().decode()
     except OSError as problem:
         raise UserError(
             f"{path}: cannot be read ({problem.strerror})", "give a task directory that has a spec.toml"
         ) from None
+    except UnicodeDecodeError as problem:
+        raise UserError(f"{path}: not UTF-8 at byte {problem.start}", "save the file as UTF-8") from None
     try:
         if path.suffix == ".json":
             return TaskSpec.model_validate_json(text)
@@ -221,6 +223,9 @@ def load_spec(path: Path) -> TaskSpec:
 def _field(location: tuple[int | str, ...]) -> str:
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location).lstrip(".")
     return f"{text}: " if text else ""
+
+
+_TAKEN = expression.RESERVED | expression.FUNCTIONS.keys()
 
 
 def _walk(steps: list[Step], place: str) -> Iterator[tuple[str, Step]]:
@@ -256,22 +261,25 @@ def _inconsistencies(spec: TaskSpec) -> Iterator[str]:
 
 def _step_problems(check: Check, place: str, adapter: type, subjects: set[str]) -> Iterator[str]:
     declared = verbs.verbs_of(adapter)
-    known = subjects | {"vanilla"} | _loop_names(check)
+    known = subjects | _loop_names(check)
     for where, step in check.all_steps():
         assert step.do is not None
         for problem in verbs.problems(adapter, step.do, step.arguments):
             yield f"{place}.{where}: {problem}"
         for reference in re.findall(r"\$([a-z0-9_]+)", str(step.arguments)):
             if reference not in known:
-                yield f"{place}.{where}: ${reference} is neither a subject nor bound before"
+                meant = verbs.suggestion(reference, sorted(known))
+                yield f"{place}.{where}: ${reference} is neither a subject nor bound before{meant}"
         for key, value in step.arguments.items():
             if (
-                key in ("player", "target", "attacker")
+                key in ("player", "target", "attacker", "like")
                 and not verbs.is_reference(value)
                 and value not in check.players
             ):
                 yield f'{place}.{where}: player "{value}" is not in players = {check.players}'
         if step.bind:
+            if step.bind in _TAKEN or step.bind in subjects:
+                yield f'{place}.{where}: as = "{step.bind}" has another meaning; choose another name'
             known.add(step.bind)
         kind = declared[step.do].kind if step.do in declared else None
         if where.startswith("fixture") and kind is verbs.Kind.ACT and step.do not in ("wait",):

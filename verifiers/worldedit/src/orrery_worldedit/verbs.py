@@ -100,7 +100,7 @@ def problems(adapter: type, name: str, arguments: Mapping[str, Any]) -> list[str
     for key, value in arguments.items():
         if key in parameters and not is_reference(value) and not _has_references(value):
             try:
-                parameters[key][0].validate_python(value, strict=False)
+                parameters[key][0].validate_python(value, strict=True)
             except ValidationError as error:
                 found.append(f'verb "{name}", argument "{key}": {error.errors()[0]["msg"]}')
     return found

@@ -115,7 +115,7 @@ def _survives(arm: ArmEvidence | None) -> Criterion:
         name, reason = next(iter(deaths.items()))
         return Criterion(
             id="survives",
-            stage="load",
+            stage="behaviour",
             status=Status.FAIL,
             reason=f"during {name}: {reason}",
             evidence=dict(deaths),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Protocol
 
+from orrery_core.errors import InfrastructureError
 from orrery_core.reports import EVIDENCE, ReportWriter, read_evidence
 from orrery_core.results import Report
 
@@ -15,6 +17,11 @@ from orrery_worldedit import games, verdict
 from orrery_worldedit.evidence import ArmEvidence, Change, Evidence
 from orrery_worldedit.package_gate import Package, PackageRejected, inspect_package
 from orrery_worldedit.spec import TaskSpec
+
+MAX_CHANGES = 20_000
+"""Registry changes kept as evidence; an honest mod makes some hundred."""
+MAX_VALUE = 20_000
+"""Characters of one value of a change, written as JSON."""
 
 
 class Arm(Protocol):
@@ -87,17 +94,44 @@ def collect(spec: TaskSpec, submission: Path, workdir: Path) -> Evidence:
 def _run_arms(
     spec: TaskSpec, package: Package, machine: Any, adapter: Any, workdir: Path, evidence: Evidence
 ) -> None:
-    """Both arms at the same time: they share nothing but the processor."""
-    with ThreadPoolExecutor(max_workers=2) as pool:
-        jobs = [
-            pool.submit(adapter.arm(machine, spec, root, workdir / name).run)
-            for name, root in (("candidate", package.root), ("vanilla", None))
-        ]
-        (evidence.candidate, dumps), (evidence.vanilla, control) = [job.result() for job in jobs]
-    changes: dict[str, Change] = {}
-    for before, after in zip(control, dumps, strict=False):
+    """Both arms at the same time where the machine allows: they share nothing but the processor."""
+
+    def run(name: str, root: Path | None) -> tuple[ArmEvidence, list[dict[str, Any]]]:
+        arm: Arm = adapter.arm(machine, spec, root, workdir / name)
+        return arm.run()
+
+    with ThreadPoolExecutor(max_workers=2 if machine.parallel else 1) as pool:
+        candidate = pool.submit(run, "candidate", package.root)
+        control = pool.submit(run, "vanilla", None)
+    evidence.candidate, dumps = candidate.result()
+    try:
+        evidence.vanilla, controls = control.result()
+    except InfrastructureError:
+        if not machine.parallel:
+            raise
+        # A submission that takes all it can get starves its neighbour; alone, only the machine is at fault.
+        evidence.vanilla, controls = run("vanilla_alone", None)
+    evidence.changes = _changes(adapter, controls, dumps)
+
+
+def _changes(adapter: Any, controls: list[dict[str, Any]], dumps: list[dict[str, Any]]) -> list[Change]:
+    """Differences of all pairs of dumps, the first value seen for each path."""
+    found: dict[str, Change] = {}
+    for before, after in zip(controls, dumps, strict=False):
         for change in adapter.diff(before, after):
-            changes.setdefault(
-                change.path, Change(path=change.path, before=change.before, after=change.after)
-            )
-    evidence.changes = [changes[path] for path in sorted(changes)]
+            kept = Change(path=change.path, before=_short(change.before), after=_short(change.after))
+            found.setdefault(change.path, kept)
+    paths = sorted(found)
+    left_out = paths[MAX_CHANGES:]
+    changes = [found[path] for path in paths[:MAX_CHANGES]]
+    if left_out:
+        changes.append(Change(path="(more)", after=f"{len(left_out)} more changes"))
+    return changes
+
+
+def _short(value: Any) -> Any:
+    """A value as it is kept as evidence: a long one by its digest."""
+    text = json.dumps(value, sort_keys=True)
+    if len(text) <= MAX_VALUE:
+        return value
+    return f"<{len(text)} characters, sha256 {hashlib.sha256(text.encode()).hexdigest()[:16]}>"

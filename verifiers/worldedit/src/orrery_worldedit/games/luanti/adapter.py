@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from orrery_core.errors import InfrastructureError
 from orrery_core.isolation import Isolation
 
 from orrery_worldedit import engine
@@ -19,14 +20,29 @@ from orrery_worldedit.games.luanti.bot import Bot
 from orrery_worldedit.games.luanti.install import Install, find_install
 from orrery_worldedit.games.luanti.textures import vanilla_digests
 from orrery_worldedit.games.luanti.verbs import combat, forms, items, people, terrain
-from orrery_worldedit.games.luanti.world import JoinDenied, LuaError, World, WorldFailure
+from orrery_worldedit.games.luanti.world import (
+    JoinDenied,
+    LuaError,
+    ServerLimits,
+    StepTimeout,
+    World,
+    WorldFailure,
+)
 from orrery_worldedit.package_gate import Package
+from orrery_worldedit.scratch import remove
 from orrery_worldedit.spec import Check, Subject, TaskSpec
 
 GROUND = 9
 """Height of the first free node above the flat arena."""
 SETTLE_STEPS = 100
 """Server steps a mod has to survive before it counts as loaded (9 game seconds)."""
+ARM_S = 300.0
+"""Wall seconds for one arm. Both arms, one after the other where they must be, and the rest of a verification
+stay below the verifier's time limit (900 s), so that a slow mod ends with a score and not without one."""
+SYNTAX_S = 60.0
+"""Wall seconds for compiling all files of a submission."""
+MEMORY_MB, DISK_MB = 1024, 256
+"""What one server may use; the vanilla game stays below 150 MB of memory and 10 MB on disk."""
 CAPABILITIES = frozenset({"players", "items", "nodes", "forms", "hud", "restart", "light", "physics"})
 
 
@@ -36,6 +52,11 @@ class Machine:
 
     install: Install
     isolation: Isolation
+
+    @property
+    def parallel(self) -> bool:
+        """Whether two servers can run at the same time: without namespaces they would share their paths."""
+        return self.isolation.mode != "uid"
 
     @property
     def versions(self) -> dict[str, str]:
@@ -55,6 +76,13 @@ def machine() -> Machine:
     return Machine(find_install(), Isolation.detect())
 
 
+def limits(wall_s: float) -> ServerLimits:
+    """Limits of a server that has so many seconds to live."""
+    usual = ServerLimits()
+    whole = replace(usual.whole, wall_s=max(wall_s, 0.1), memory_mb=MEMORY_MB, file_mb=DISK_MB)
+    return replace(usual, whole=whole)
+
+
 def syntax_errors(machine: Machine, package: Package, workdir: Path) -> list[str]:
     """Compile every Lua file of a submission in a vanilla server's own interpreter, without running any of
     it.
@@ -62,15 +90,29 @@ def syntax_errors(machine: Machine, package: Package, workdir: Path) -> list[str
     Returns:
         One message per file that does not compile, with the line.
     """
-    found = []
-    with World(
-        machine.install, machine.isolation, mod=None, mod_name=None, workdir=workdir, mapgen="singlenode"
-    ) as world:
-        for name in package.lua_files:
-            text = (package.root / name).read_bytes().decode("latin-1")
-            answer = world.ask(_COMPILE, {"name": f"={name}", "text": text})
-            if isinstance(answer, str):
-                found.append(answer)
+    found, name = [], ""
+    try:
+        with World(
+            machine.install,
+            machine.isolation,
+            mod=None,
+            mod_name=None,
+            workdir=workdir,
+            mapgen="singlenode",
+            limits=limits(SYNTAX_S),
+        ) as world:
+            for name in package.lua_files:
+                text = (package.root / name).read_bytes().decode("latin-1")
+                answer = world.ask(_COMPILE, {"name": f"={name}", "text": text})
+                if isinstance(answer, str):
+                    found.append(answer[:300])
+    except InfrastructureError as failure:
+        # The server had come up and was only compiling: no file of an honest mod makes that fail.
+        if not name or not isinstance(failure.__cause__, WorldFailure):
+            raise
+        found.append(f"{name}: cannot be compiled: {failure.__cause__.reason}")
+    finally:
+        remove(workdir)
     return found
 
 
@@ -109,15 +151,29 @@ class LuantiArm:
                 dumps.append(game.world.dump())
             except WorldFailure as failure:
                 return ArmEvidence(loaded=False, load_reason=failure.reason, log_tail=failure.log_tail), []
+            except Exception as fault:
+                return ArmEvidence(loaded=False, load_reason=self._blame(fault)), []
             evidence = engine.run_checks(self._spec, game)
             try:
-                evidence.tampered = game.world.tamper()
+                game.note_tampering()
                 dumps.append(game.world.dump())
             except WorldFailure as failure:
-                evidence.tampered = [f"the probe fell silent: {failure.reason}"]
+                game.tampered.add(f"the probe fell silent: {failure.reason}")
+            except Exception as fault:
+                game.tampered.add(self._blame(fault))
+            evidence.tampered = sorted(game.tampered)
             return evidence, dumps
         finally:
             game.close()
+
+    def _blame(self, fault: Exception) -> str:
+        """What an unforeseen exception says about the submission.
+
+        Without one, or where the machine is at fault, the exception goes on.
+        """
+        if isinstance(fault, InfrastructureError) or not self._game.hostile:
+            raise fault
+        return f"what it registers cannot be read ({type(fault).__name__}: {fault})"[:300]
 
 
 class LuantiGame(terrain.Terrain, items.Items, people.People, combat.Combat, forms.Forms):
@@ -131,6 +187,10 @@ class LuantiGame(terrain.Terrain, items.Items, people.People, combat.Combat, for
         self._mod = mod
         self._workdir = workdir
         self._worlds = 0
+        self._deadline = time.monotonic() + ARM_S
+        self.hostile = mod is not None
+        self.tampered: set[str] = set()
+        """What was found replaced, in any of this arm's worlds."""
         self.world: World
         self.names = []
         self._open = {}
@@ -147,31 +207,40 @@ class LuantiGame(terrain.Terrain, items.Items, people.People, combat.Combat, for
             WorldFailure: the server did not come up or fell over.
         """
         self.close()
-        self._worlds += 1
         self.names.clear()
         self._open.clear()
-        workdir = self._workdir / f"world{self._worlds}"
-        name = self._spec.mod.name if self._mod else None
+        left = self._deadline - time.monotonic()
+        if self.hostile and left <= 0:
+            raise StepTimeout("time", f"the time for all checks together, {ARM_S:.0f} seconds, is used up")
+        self._worlds += 1
         self.world = World(
             self._machine.install,
             self._machine.isolation,
             mod=self._mod,
-            mod_name=name,
-            workdir=workdir,
+            mod_name=self._spec.mod.name if self._mod else None,
+            workdir=self._workdir / f"world{self._worlds}",
             seed=self._spec.seed,
+            limits=limits(left),
         )
         self.world.start()
         self.world.run(SETTLE_STEPS * self.world.step_s)
 
     def close(self) -> None:
         """End the server, if one runs, and drop its world."""
-        if self._worlds and hasattr(self, "world"):
+        if not self._worlds:
+            return
+        try:
             self.world.stop()
-            shutil.rmtree(self._workdir / f"world{self._worlds}", ignore_errors=True)
+        finally:
+            remove(self._workdir / f"world{self._worlds}")
+
+    def note_tampering(self) -> None:
+        """Take the tamper list of the world as it is; a later world may have a clean one."""
+        self.tampered.update(self.world.tamper())
 
     def revive(self) -> None:
         """See :class:`orrery_worldedit.engine.Game`."""
-        with suppress(WorldFailure):
+        with self.guard():
             self.load()
 
     # -- what every check starts from
@@ -183,6 +252,7 @@ class LuantiGame(terrain.Terrain, items.Items, people.People, combat.Combat, for
         """
         with self.guard():
             if check.fresh:
+                self.note_tampering()
                 self.load()
             self.reset_arena()
             for index, name in enumerate(check.players):

@@ -11,11 +11,15 @@ from orrery_worldedit.spec import Subject
 _ADDED = """
 local found = {}
 local function add(kind, name, def)
-	if rawget(def, "mod_origin") ~= arg then return end
+	if type(name) ~= "string" or type(def) ~= "table" or rawget(def, "mod_origin") ~= arg then return end
+	kind = kind or rawget(def, "type") or "craft"
 	local text = rawget(def, "description")
-	found[#found + 1] = {kind = kind, name = name, text = type(text) == "string" and text or ""}
+	found[#found + 1] = {
+		kind = type(kind) == "string" and kind or "", name = name,
+		text = type(text) == "string" and string.sub(text, 1, 1000) or "",
+	}
 end
-for name, def in next, C.registered_items do add(rawget(def, "type") or "craft", name, def) end
+for name, def in next, C.registered_items do add(nil, name, def) end
 for name, def in next, C.registered_entities do add("entity", name, def) end
 for name, def in next, C.registered_chatcommands do add("command", name, def) end
 return found
@@ -48,4 +52,6 @@ def find(world: World, subject: Subject, mod_name: str | None) -> list[str]:
 def matches(subject: Subject, text: str) -> bool:
     """Whether a name and description carry every group of words and none of the forbidden ones."""
     words = set(re.findall(r"[a-z]+|[0-9]+", text.lower()))
-    return all(any(word in words for word in group) for group in subject.words) and not words & set(subject.without)
+    return all(any(word in words for word in group) for group in subject.words) and not words & set(
+        subject.without
+    )

@@ -135,21 +135,26 @@ class World:
             self.players.pop(name).close()
         if not self._started:
             return None
-        if self.failure is None and self._server.running:
-            try:
-                self.failure = self._server.stop(self._request_shutdown)
-                self._collect()
-                if self.failure is None and (not self.events or self.events[-1].kind != "finished"):
-                    tail = diagnose.log_tail(self._place.log)
-                    self.failure = ServerDied("shutdown", "error in on_shutdown", tail)
-            except (WorldFailure, ChannelError) as error:
-                self.failure = error if isinstance(error, WorldFailure) else ProbeSilent("silent", str(error))
-        # The probe's count is slightly ahead of the gate's, and the last steps are never finished.
-        seen = self.events[-1].step if self.events else 0
-        self._steps_before = max(self.step, seen)
-        self._started = False
-        self._server.release()
+        try:
+            if self.failure is None and self._server.running:
+                self._shut_down()
+        finally:
+            # The probe's count is slightly ahead of the gate's, and the last steps are never finished.
+            seen = self.events[-1].step if self.events else 0
+            self._steps_before = max(self.step, seen)
+            self._started = False
+            self._server.release()
         return self.failure
+
+    def _shut_down(self) -> None:
+        try:
+            self.failure = self._server.stop(self._request_shutdown)
+            self._collect()
+            if self.failure is None and (not self.events or self.events[-1].kind != "finished"):
+                tail = diagnose.log_tail(self._place.log)
+                self.failure = ServerDied("shutdown", "error in on_shutdown", tail)
+        except (WorldFailure, ChannelError) as error:
+            self.failure = error if isinstance(error, WorldFailure) else ProbeSilent("silent", str(error))
 
     def restart(self) -> None:
         """Stop cleanly and start again on the same world; the players who were there come back."""

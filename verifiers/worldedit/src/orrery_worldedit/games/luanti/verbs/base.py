@@ -35,6 +35,10 @@ class VerbsBase:
         """Digests of the unmodified game's pictures, as the media list carries them."""
         raise NotImplementedError
 
+    def note_tampering(self) -> None:
+        """Look for replaced functions before this run of the server ends."""
+        raise NotImplementedError
+
     def ask(self, lua: str, arg: Any = None) -> Any:
         """Evaluate trusted Lua beside the mod; an error in it is a fact about this world."""
         return self.world.ask(lua, arg)

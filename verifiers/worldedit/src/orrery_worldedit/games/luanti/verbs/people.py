@@ -90,6 +90,7 @@ class People(VerbsBase):
     @verb(Kind.ACT, capability="restart")
     def restart(self) -> None:
         """Stop the server cleanly, start it again on the same world, and let every player back in."""
+        self.note_tampering()
         self.world.restart()
         self.world.act(1.0)
 
