@@ -28,9 +28,6 @@ table.concat = function()
 	return "forged"
 end
 table.sort = function() end
-math.floor = function()
-	return 7
-end
 local byte = string.byte
 getmetatable("").__index = function(_, key)
 	return key == "byte" and byte or string[key]

@@ -36,7 +36,8 @@
 
 #define EXPORT __attribute__((visibility("default")))
 #define PAGE_SIZE 4096
-#define LAYOUT 1              /* gate.py refuses a library built for another layout of the page */
+#define MAIN_LOOP_US 40000     /* what the main thread sleeps in its loop at least */
+#define LAYOUT 2              /* gate.py refuses a library built for another layout of the page */
 #define CLOCK_BASE 1000        /* seconds; a monotonic clock that starts at 0 looks like "never" to the engine */
 #define WAIT_RUNNING_NS 100000 /* packet wait while steps are granted */
 #define WAIT_PAUSED_NS 300000  /* packet wait while paused: short enough to answer at once, long enough to idle */
@@ -46,8 +47,7 @@ struct page {
 	_Atomic uint64_t magic;
 	_Atomic uint64_t target;      /* steps granted since start; written by the judge */
 	_Atomic uint64_t done;        /* steps finished */
-	_Atomic uint64_t waits;       /* packet waits of the server thread, whatever their outcome */
-	_Atomic uint64_t idle_waits;  /* packet waits that found nothing */
+	_Atomic uint64_t idle_waits;  /* packet waits of the server thread that found nothing */
 	_Atomic uint64_t virtual_us;
 	_Atomic uint64_t freerun;     /* 1: the gate stands open and clocks are real; written by the judge */
 	_Atomic uint64_t step_us;
@@ -176,17 +176,18 @@ static long nap(long us)
 
 /* ---- steps ---------------------------------------------------------------------------------------------- */
 
-/* Mode 56: only the main loop sleeps for a whole step; shorter sleeps belong to shutdown and are let through. */
-EXPORT int usleep(useconds_t us)
+static _Atomic uint64_t served; /* mode 510: steps the server thread has finished */
+
+/* Mode 56: the main thread lets a step begin by adding it, and has to see the server thread take it. */
+static int next_step_to_add(useconds_t us)
 {
 	static int pending; /* a step was added and the server thread may not have taken it yet */
 
-	if (!gated() || mode != 56 || us + 2000 < gate->step_us || !on_main_thread())
-		return real_usleep(us);
 	if (pending) {
-		/* One wait may have begun before the step was added; after the second the step is over. */
-		uint64_t seen = gate->waits;
-		while (gate->waits < seen + 2 && gated())
+		/* The server thread looks for a step once between two waits that found nothing. The first of them may
+		 * have begun before the step was added. */
+		uint64_t seen = gate->idle_waits;
+		while (gate->idle_waits < seen + 2 && gated())
 			nap(50);
 		pending = 0;
 		gate->done++;
@@ -197,6 +198,27 @@ EXPORT int usleep(useconds_t us)
 	gate->virtual_us += us;
 	pending = 1;
 	return 0;
+}
+
+/* Mode 510: after every step the main thread goes round once, which is when it looks for errors and shutdown. */
+static int next_step_to_check(void)
+{
+	static uint64_t checked;
+
+	gate->done = checked;
+	while (served == checked && gated())
+		if (nap(20) < 0 && errno == EINTR)
+			return -1;
+	checked = served;
+	return 0;
+}
+
+/* The main loop sleeps for a step (mode 56) or 50 ms (mode 510). Shorter sleeps belong to something else. */
+EXPORT int usleep(useconds_t us)
+{
+	if (!gated() || us < MAIN_LOOP_US || !on_main_thread())
+		return real_usleep(us);
+	return mode == 510 ? next_step_to_check() : next_step_to_add(us);
 }
 
 static int wait_briefly(sem_t *sem)
@@ -213,7 +235,6 @@ static int wait_briefly(sem_t *sem)
 	result = real_sem_timedwait(sem, &until);
 	if (result < 0 && errno == ETIMEDOUT)
 		gate->idle_waits++;
-	gate->waits++;
 	return result;
 }
 
@@ -224,18 +245,15 @@ static int wait_for_packet(sem_t *sem)
 	if (mode == 510) {
 		if (pending) {
 			pending = 0;
-			gate->done++;
+			served++;
 		}
-		if (sem_trywait(sem) == 0) {
-			gate->waits++;
+		if (sem_trywait(sem) == 0)
 			return 0;
-		}
 		/* The queue is empty: let exactly one step of time pass. A server thread that has to end needs that too,
 		 * since it only looks for it between steps; it does not take another one. */
-		if (!paused() || gate->joining) {
+		if ((!paused() && gate->done == served) || gate->joining) {
 			gate->virtual_us += gate->step_us;
 			pending = 1;
-			gate->waits++;
 			errno = ETIMEDOUT;
 			return -1;
 		}

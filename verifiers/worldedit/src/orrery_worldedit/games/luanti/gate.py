@@ -26,19 +26,9 @@ _LIBS = ("-ldl", "-lpthread")
 
 _PAGE = 4096
 _MAGIC = 0x4F525259
-_LAYOUT = 1
+_LAYOUT = 2
 # Slots of `struct page` in gate.c, eight bytes each.
-_TARGET, _DONE, _IDLE_WAITS, _VIRTUAL_US, _FREERUN, _STEP_US, _ATTACHED, _RECEIVING, _SENDING = (
-    1,
-    2,
-    4,
-    5,
-    6,
-    7,
-    8,
-    9,
-    10,
-)
+_TARGET, _DONE, _IDLE_WAITS, _VIRTUAL_US, _FREERUN, _STEP_US, _ATTACHED, _RECEIVING, _SENDING = range(1, 10)
 
 _POLL_S = 0.0002  # how often the page is looked at: a step of an empty world takes about this long
 
