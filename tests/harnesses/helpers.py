@@ -25,6 +25,7 @@ level = 1
 
 [environment]
 network_mode = "no-network"
+skills_dir = "/skills"
 
 [verifier]
 environment_mode = "separate"
@@ -38,7 +39,7 @@ def make_task(family: Path, name: str, *, behaviour: str = "", at: str = "tests"
         (task / folder).mkdir(parents=True)
     files = {
         "task.toml": TASK_TOML.format(name=name),
-        "instruction.md": "Say yes.\n",
+        "instruction.md": "Say yes.\nNotes are in `/skills`.\n",
         "environment/Dockerfile": "FROM fake\nCOPY mod /app/mod\nCOPY skills /skills\n",
         "environment/skills/modding.md": "how to mod\n",
         "tests/Dockerfile": "FROM fake\nCOPY . /tests\n",

@@ -7,7 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from orrery.jobs import HarborTrial, JobRecord, judge_trial, prepare_resume, read_outcomes, read_trial
+from orrery.jobs import (
+    HarborTrial,
+    JobRecord,
+    environment_modes,
+    judge_trial,
+    prepare_resume,
+    read_outcomes,
+    read_trial,
+)
 from orrery.runner import run_mode
 from orrery.tables import columns, summary
 from orrery_core.reports import ReportWriter
@@ -145,11 +153,25 @@ def test_every_difference_between_two_requests_is_named() -> None:
 def test_the_mode_lists_every_value_that_was_seen() -> None:
     record = JobRecord(tasks=[], agents=["nop"], environment="sandbox", skills=False)
     trials = [judge_trial(harbor(), report(mode={"isolation": name})) for name in ("uid", "nested", "uid")]
-    assert run_mode(record, trials) == {
+    assert run_mode(record, trials, set()) == {
         "environment": "sandbox",
         "skills": "without",
         "isolation": "nested | uid",
     }
+
+    assert (
+        run_mode(record, [], {"sandbox:root", "sandbox:user"})["environment"] == "sandbox:root | sandbox:user"
+    )
+
+
+def test_what_an_environment_recorded_is_read(tmp_path: Path) -> None:
+    folder = write_trial(tmp_path, "a__1", harbor(), report())
+    record = {
+        "agent": {"mode": "sandbox:root", "details": {}},
+        "verifier": {"mode": "sandbox:user", "details": {}},
+    }
+    (folder / "sandbox.json").write_text(json.dumps(record))
+    assert environment_modes(tmp_path) == {"sandbox:root", "sandbox:user"}
 
 
 def cells(outcomes: list[Any]) -> list[list[str]]:

@@ -118,6 +118,8 @@ def test_no_skills_empties_the_folder_and_is_recorded(place: Path) -> None:
     config = json.loads((place / "jobs/bare/config.json").read_text())
     copy = Path(config["tasks"][0]["path"])
     assert list((copy / "environment/skills").iterdir()) == []
+    assert "skills" not in (copy / "task.toml").read_text()
+    assert (copy / "instruction.md").read_text() == "Say yes.\n"
     assert (copy / "environment/mod").is_dir()
     assert (place / "tasks/fake/l1_one/environment/skills/modding.md").exists()
     assert config["tasks"][0]["source"] == "fake"

@@ -18,11 +18,12 @@ from typing import Any, Literal
 from orrery_core.errors import InfrastructureError, UserError
 from orrery_core.reports import REPORT, read_outcome
 from orrery_core.results import Report, TrialStatus
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from orrery.tasks import LEVEL
 
 RECORD = "orrery.json"
+ENVIRONMENT_RECORD = "sandbox.json"
 AGENT_ENDINGS = frozenset(
     {
         "AgentTimeoutError",
@@ -97,6 +98,13 @@ class _Agent(BaseModel):
 class _Exception(BaseModel):
     exception_type: str
     exception_message: str
+
+
+class _Environment(BaseModel):
+    mode: str
+
+
+_RECORDS = TypeAdapter(dict[str, _Environment])
 
 
 class _Verifier(BaseModel):
@@ -227,6 +235,14 @@ def read_outcomes(job_dir: Path) -> list[TrialOutcome]:
     """Outcomes of the finished trials of a job, by task and trial name."""
     outcomes = [outcome for path in trial_dirs(job_dir) if (outcome := read_trial(path)) is not None]
     return sorted(outcomes, key=lambda outcome: (outcome.family, outcome.task, outcome.agent, outcome.trial))
+
+
+def environment_modes(job_dir: Path) -> set[str]:
+    """How our environments say they ran the trials of a job; Harbor's own keep no record."""
+    modes = set()
+    for path in job_dir.glob(f"*__*/{ENVIRONMENT_RECORD}"):
+        modes |= {record.mode for record in _RECORDS.validate_json(path.read_bytes()).values()}
+    return modes
 
 
 @contextlib.contextmanager

@@ -22,6 +22,7 @@ from orrery.jobs import (
     RECORD,
     JobRecord,
     TrialOutcome,
+    environment_modes,
     locked,
     prepare_resume,
     read_outcomes,
@@ -110,11 +111,12 @@ def run_job(request: Request, display: Display) -> JobResult:
             display.begin(planned, read_outcomes(job_dir))
             interrupted = kept < planned and _run_until_done(config, planned, display)
             outcomes = read_outcomes(job_dir)
+            mode = run_mode(request.record(), outcomes, environment_modes(job_dir))
     except UserError:
         if fresh:
             shutil.rmtree(job_dir)
         raise
-    return JobResult(job_dir, outcomes, planned, run_mode(request.record(), outcomes), interrupted)
+    return JobResult(job_dir, outcomes, planned, mode, interrupted)
 
 
 def _checked_name(request: Request) -> str:
@@ -277,7 +279,7 @@ def _watch(job: GuardedJob, display: Display) -> None:
     job.on_trial_cancelled(cancelled)
 
 
-def run_mode(record: JobRecord, outcomes: list[TrialOutcome]) -> dict[str, str]:
+def run_mode(record: JobRecord, outcomes: list[TrialOutcome], environments: set[str]) -> dict[str, str]:
     """What decides whether two runs compare: environment, skills, and what the verifiers recorded.
 
     A key on which trials disagree lists every value that was seen.
@@ -286,5 +288,6 @@ def run_mode(record: JobRecord, outcomes: list[TrialOutcome]) -> dict[str, str]:
     for outcome in outcomes:
         for key, value in (outcome.report.mode if outcome.report else {}).items():
             seen.setdefault(key, set()).add(value)
-    mode = {"environment": record.environment, "skills": "with" if record.skills else "without"}
+    environment = " | ".join(sorted(environments)) or record.environment
+    mode = {"environment": environment, "skills": "with" if record.skills else "without"}
     return mode | {key: " | ".join(sorted(values)) for key, values in sorted(seen.items())}

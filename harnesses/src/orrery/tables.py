@@ -56,7 +56,7 @@ def columns(outcomes: Iterable[TrialOutcome]) -> list[Column]:
 
 
 def summary(outcomes: Sequence[TrialOutcome]) -> list[Table]:
-    """One table per family: a row per level and one for all."""
+    """One table per family: a row per level and one for all; seconds are the mean of a whole trial."""
     families = sorted({outcome.family for outcome in outcomes})
     return [_family_table(name, [item for item in outcomes if item.family == name]) for name in families]
 
@@ -66,9 +66,9 @@ def _family_table(family: str, outcomes: Sequence[TrialOutcome]) -> Table:
     from rich.table import Table
 
     means = columns(outcomes)
-    table = Table(title=family, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    for title in ("level", "tasks", "n", *(column.title for column in means), "s / trial", "errors"):
-        table.add_column(title, justify="left" if title == "level" else "right")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for title in (family, "tasks", "n", *(column.title for column in means), "seconds", "errors"):
+        table.add_column(title, justify="left" if title == family else "right", no_wrap=True)
     levels = sorted({outcome.level for outcome in outcomes}, key=lambda level: (level is None, level or 0))
     for level in levels:
         rows = [outcome for outcome in outcomes if outcome.level == level]

@@ -18,15 +18,28 @@ FOLDER = ".variants"
 
 
 def without_skills(task: TaskDir, jobs_dir: Path) -> TaskDir:
-    """The task with an empty `environment/skills` (the folder stays: the Dockerfile copies it)."""
+    """The task with an empty `environment/skills`, and with nothing that speaks of it.
+
+    The folder stays, because the Dockerfile copies it. The `skills_dir` of task.toml and the lines of the
+    instruction that name that place go.
+    """
+    place = task.config().get("environment", {}).get("skills_dir")
 
     def clear(copy: Path) -> None:
         skills = copy / "environment" / "skills"
         if skills.is_dir():
             shutil.rmtree(skills)
             skills.mkdir()
+        if place:
+            _drop_lines(copy / "task.toml", "skills_dir")
+            _drop_lines(copy / "instruction.md", f"`{place}`")
 
     return _variant(task, jobs_dir, "no-skills", clear)
+
+
+def _drop_lines(path: Path, word: str) -> None:
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    path.write_text("".join(line for line in lines if word not in line), encoding="utf-8")
 
 
 def with_mutant(task: TaskDir, mutant: str, jobs_dir: Path) -> TaskDir:
