@@ -39,6 +39,14 @@ COMPOSE = ("docker-compose.yaml", "docker-compose.yml", "compose.yaml", "compose
 # The first process reaps orphans, which `sleep` alone would not, and ends at once when the container is
 # stopped.
 _FIRST_PROCESS = "trap 'exit 0' TERM INT; while :; do sleep 2147483647 & wait $!; done"
+# A shell above the command keeps the mark by which its processes are found, even if the command replaces
+# itself by one with an empty environment. Its own standard error would only say "Killed".
+_SUPERVISOR = """
+command -v bash >/dev/null || { echo "bash: not in this image" >&2; exit 127; }
+exec 3>&2 2>/dev/null
+(exec bash -c "$1" 2>&3 3>&-)
+exit $?
+"""
 
 _build_locks: dict[str, threading.Lock] = {}
 
@@ -249,7 +257,7 @@ class EngineEnvironment(OrreryEnvironment):
         run = ContainerCommand(
             self._engine,
             self._container,
-            ["bash", "-c", command.script],
+            ["/bin/sh", "-c", _SUPERVISOR, "sh", command.script],
             user="" if command.user is None else str(command.user),
             cwd=command.cwd,
             env={**reach, **command.env},

@@ -183,7 +183,8 @@ def _spawn_with_us(listener: int, environment: dict[str, str], log: int) -> subp
     The kernel sends that signal when the *thread* that forked ends, so the fork happens in one that never
     does.
     """
-    script = f'LISTEN_PID=$$ exec setpriv --pdeathsig KILL "$@" 3<&{listener}'
+    # Through standard input, because dash knows no descriptors of two digits.
+    script = 'LISTEN_PID=$$ exec setpriv --pdeathsig KILL "$@" 3<&0 0</dev/null'
     command = ["sh", "-c", script, "sh", "podman", "system", "service", "--time", "0"]
     started: list[subprocess.Popen[bytes] | OSError] = []
     ready = threading.Event()
@@ -193,10 +194,9 @@ def _spawn_with_us(listener: int, environment: dict[str, str], log: int) -> subp
             process = subprocess.Popen(
                 command,
                 env={**environment, "LISTEN_FDS": "1"},
-                stdin=subprocess.DEVNULL,
+                stdin=listener,
                 stdout=log,
                 stderr=log,
-                pass_fds=(listener,),
                 start_new_session=True,
             )
         except OSError as error:
