@@ -1,7 +1,7 @@
 """The task compiler: one `spec.toml` and the family's templates give a whole Harbor task directory.
 
-Rendered files are committed and never edited by hand; :func:`drift` proves it. What contributors write themselves is
-`spec.toml`, `solution/mod/` and `mutants/`.
+Rendered files are committed and never edited by hand; :func:`drift` proves it. What contributors write
+themselves is `spec.toml`, `solution/mod/` and `mutants/`.
 """
 
 from __future__ import annotations
@@ -85,7 +85,10 @@ def write(task_dir: Path) -> list[str]:
 
 
 def drift(task_dir: Path) -> list[str]:
-    """How the committed files differ from what spec and templates give, one line each; empty when they do not."""
+    """How the committed files differ from what spec and templates give, one line each.
+
+    Empty when they do not.
+    """
     rendered = render(task_dir)
     found = [
         f"{task_dir / name}: is not rendered from the spec; remove it" for name in _stale(task_dir, rendered)

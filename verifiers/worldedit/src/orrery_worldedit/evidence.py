@@ -39,6 +39,8 @@ class ArmEvidence(Model):
     subjects: dict[str, list[str]] = {}
     """Subject id -> everything that matched; sound only with exactly one."""
     checks: dict[str, CheckEvidence] = {}
+    game_seconds: float = 0.0
+    """Game time that the checks took, over all servers that were started for them."""
     tampered: list[str] = []
     """Captured library functions, methods and tables that are no longer themselves."""
 

@@ -1,6 +1,7 @@
 """Game adapters; each declares the verbs it can do and measure.
 
-An adapter module has ``Game`` (the class with the verbs), ``machine()``, ``syntax_errors()``, ``arm()`` and ``diff()``.
+An adapter module has ``Game`` (the class with the verbs), ``machine()``, ``syntax_errors()``, ``arm()`` and
+``diff()``.
 """
 
 from __future__ import annotations

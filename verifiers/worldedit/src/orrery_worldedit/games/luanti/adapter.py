@@ -117,12 +117,13 @@ def syntax_errors(machine: Machine, package: Package, workdir: Path) -> list[str
 
 
 _COMPILE = """
-local bytes = string.gsub(arg.text, "\\195([\\128-\\191])", function(c) return string.char(string.byte(c) +
-64) end)
-bytes = string.gsub(bytes, "\\194([\\128-\\191])", "%1")
-local chunk, problem = loadstring(bytes, arg.name)
+local function byte(c) return string.char(string.byte(c) + 64) end
+local text = string.gsub(arg.text, "\\195([\\128-\\191])", byte)
+text = string.gsub(text, "\\194([\\128-\\191])", "%1")
+local chunk, problem = loadstring(text, arg.name)
 return chunk and true or problem
 """
+# The text comes as Latin-1 in UTF-8, so that any bytes survive the channel; it is turned back first.
 
 
 def diff(before: dict[str, Any], after: dict[str, Any]) -> list[registry.Change]:
@@ -162,6 +163,7 @@ class LuantiArm:
             except Exception as fault:
                 game.tampered.add(self._blame(fault))
             evidence.tampered = sorted(game.tampered)
+            evidence.game_seconds = game.game_seconds
             return evidence, dumps
         finally:
             game.close()
@@ -187,6 +189,8 @@ class LuantiGame(terrain.Terrain, items.Items, people.People, combat.Combat, for
         self._mod = mod
         self._workdir = workdir
         self._worlds = 0
+        self._worlds_ended = 0
+        self._seconds_before = 0.0
         self._deadline = time.monotonic() + ARM_S
         self.hostile = mod is not None
         self.tampered: set[str] = set()
@@ -229,10 +233,18 @@ class LuantiGame(terrain.Terrain, items.Items, people.People, combat.Combat, for
         """End the server, if one runs, and drop its world."""
         if not self._worlds:
             return
+        self._seconds_before = self.game_seconds
+        self._worlds_ended = self._worlds
         try:
             self.world.stop()
         finally:
             remove(self._workdir / f"world{self._worlds}")
+
+    @property
+    def game_seconds(self) -> float:
+        """Game time so far, over all worlds of this arm."""
+        running = self.world.step * self.world.step_s if self._worlds > self._worlds_ended else 0.0
+        return round(self._seconds_before + running, 2)
 
     def note_tampering(self) -> None:
         """Take the tamper list of the world as it is; a later world may have a clean one."""

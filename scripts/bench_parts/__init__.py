@@ -1,0 +1,1 @@
+"""Benchmarks behind `scripts/bench`: one module per claim."""
