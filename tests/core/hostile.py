@@ -139,6 +139,19 @@ def forks(given):
         attempt(os.fork)
 
 
+def breed(given):
+    """Fork until it is refused, up to a number that a broken limit shows by."""
+    number = 0
+    while number < given["enough"]:
+        pid = attempt(os.fork)
+        if pid is None:
+            break
+        if pid == 0:
+            time.sleep(1000)
+        number += 1
+    print(number, flush=True)
+
+
 def bloat(given):
     kept = []
     while True:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import pwd
 import struct
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import orrery_core
 import pytest
 from orrery_core.errors import InfrastructureError
 from orrery_core.isolation import Bind, Isolation, Limits, ground, seccomp
-from orrery_core.isolation.apart import open_way
+from orrery_core.isolation.apart import free_uid, open_way
 from orrery_core.isolation.launch import Order, sandbox
 from orrery_core.isolation.tree import descendants, stored, usage
 
@@ -166,7 +167,7 @@ def work() -> Iterator[Path]:
 
 
 def test_opening_the_way_to_a_bind_closes_what_lies_beside(work: Path):
-    open_way(Bind(work / "mod", "/mod"))
+    open_way(Bind(work / "mod", "/mod"), 62000)
     assert work.stat().st_mode & 0o777 == 0o701
     assert (work / "answer").stat().st_mode & 0o777 == 0o640
     assert (work / "mod" / "init.lua").stat().st_mode & 0o777 == 0o604
@@ -175,8 +176,16 @@ def test_opening_the_way_to_a_bind_closes_what_lies_beside(work: Path):
 def test_a_closed_directory_elsewhere_is_not_opened(work: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(work / "mod"))
     with pytest.raises(InfrastructureError, match="closed to the subject"):
-        open_way(Bind(work / "answer", "/answer"))
+        open_way(Bind(work / "answer", "/answer"), 62000)
     assert work.stat().st_mode & 0o777 == 0o700
+
+
+def test_free_uids_differ_and_belong_to_no_one():
+    drawn = {free_uid() for _ in range(20)}
+    assert len(drawn) > 10
+    for uid in drawn:
+        with pytest.raises(KeyError):
+            pwd.getpwuid(uid)
 
 
 def test_usage_of_a_tree():

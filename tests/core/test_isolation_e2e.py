@@ -197,6 +197,26 @@ def test_limit_ends_the_subject(scene: Scene, attack: str, limits: dict, verdict
     assert (scene.folder / "log").stat().st_size <= LIMITS.output_mb << 20
 
 
+def test_the_kernel_refuses_more_processes(scene: Scene):
+    """Below the watchdog's own count, so that it is the kernel which says no."""
+    if scene.isolation.mode == NESTED and os.geteuid() == 0:
+        pytest.skip("the kernel does not count root's processes; the watchdog does")
+    with scene.start("breed", {"enough": 2 * LIMITS.processes}) as subject:
+        assert subject.wait(END_S) == 0, scene.log()
+    assert LIMITS.processes - 5 <= int(scene.log().split()[0]) <= LIMITS.processes
+
+
+@pytest.mark.parametrize("proc", [False, True])
+def test_no_process_of_the_judge_is_listed(scene: Scene, proc: bool):
+    if scene.isolation.mode == UID or (proc and not scene.isolation._fresh_proc):
+        pytest.skip("the subject shares the judge's /proc here")
+    with scene.isolation.spawn(
+        ["/bin/sh", "-c", "echo /proc/[0-9]*"], env={}, limits=LIMITS, proc=proc, stdout=scene.folder / "log"
+    ) as subject:
+        assert subject.wait(END_S) == 0
+    assert scene.log().split() == (["/proc/1", "/proc/2"] if proc else ["/proc/[0-9]*"])
+
+
 def test_daemon_ends_with_its_program(scene: Scene):
     with scene.start("daemon", {}) as subject:
         assert subject.wait(END_S) == 0
@@ -336,6 +356,14 @@ def test_missing_program_and_missing_bind(scene: Scene):
         scene.isolation.spawn(
             ["/bin/true"], binds=[Bind(scene.folder / "none", "/none")], env={}, limits=LIMITS
         )
+
+
+def test_a_subject_that_cannot_be_set_up_is_our_fault(scene: Scene):
+    with (
+        scene.isolation.spawn(["/bin/true"], env={}, limits=LIMITS, cwd="/no-such-folder") as subject,
+        pytest.raises(InfrastructureError, match=r"could not be set up.*no-such-folder"),
+    ):
+        subject.wait(END_S)
 
 
 def test_wait_times_out_while_the_subject_runs(scene: Scene):

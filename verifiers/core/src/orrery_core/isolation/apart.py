@@ -11,6 +11,8 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import pwd
+import secrets
 import stat
 import subprocess
 import sys
@@ -21,21 +23,22 @@ from pathlib import Path
 from orrery_core.errors import InfrastructureError
 from orrery_core.isolation import seccomp
 from orrery_core.isolation.launch import MIB, Order
-from orrery_core.isolation.model import ADDRESS_SPACE, OPEN_FILES, SUBJECT_UID, Bind
+from orrery_core.isolation.model import ADDRESS_SPACE, OPEN_FILES, Bind
 from orrery_core.isolation.tools import SYSTEM_PATH
 
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
 PRIVATE = 0o077
+FREE_UIDS = range(62000, 65000)
 
 
-def command(order: Order) -> dict[str, object]:
+def command(order: Order, uid: int) -> dict[str, object]:
     """What the supervisor is told about `order`."""
     limits = order.limits
     return {
         "argv": order.argv,
         "env": dict(order.env),
         "cwd": order.cwd,
-        "uid": SUBJECT_UID,
+        "uid": uid,
         "fixed_addresses": order.fixed_addresses,
         "filter": seccomp.build(sockets=order.network).hex(),
         "rlimits": {
@@ -49,29 +52,41 @@ def command(order: Order) -> dict[str, object]:
     }
 
 
-def start(order: Order, stdin: int, output: int) -> tuple[subprocess.Popen[bytes], Callable[[], None]]:
+def free_uid() -> int:
+    """A user id of no one, drawn at random.
+
+    The kernel counts processes (RLIMIT_NPROC) by id over all containers that do not map ids, so two verifiers
+    with the same one would take each other's places.
+    """
+    taken = {entry.pw_uid for entry in pwd.getpwall()}
+    return secrets.choice([uid for uid in FREE_UIDS if uid not in taken])
+
+
+def start(
+    order: Order, uid: int, *, stdin: int, output: int, status: int
+) -> tuple[subprocess.Popen[bytes], Callable[[], None]]:
     """Start the supervisor of `order`; the second result takes its links away again."""
     os.umask(PRIVATE)
     links = contextlib.ExitStack()
     try:
         for bind in sorted(order.binds, key=lambda item: item.target):
             links.callback(_link(bind))
-            open_way(bind)
+            open_way(bind, uid)
         read, write = os.pipe()
         try:
             popen = subprocess.Popen(
-                [sys.executable, "-I", "-S", os.fspath(SUPERVISOR), str(read)],
+                [sys.executable, "-I", "-S", os.fspath(SUPERVISOR), str(read), str(status)],
                 stdin=stdin,
                 stdout=output,
                 stderr=output,
                 env={"PATH": SYSTEM_PATH} | _own_libraries(),
-                pass_fds=(read,),
+                pass_fds=(read, status),
             )
         finally:
             os.close(read)
         try:
             with os.fdopen(write, "w") as told:
-                json.dump(command(order), told)
+                json.dump(command(order, uid), told)
         except BrokenPipeError as error:
             raise InfrastructureError(
                 f"{sys.executable} cannot run {SUPERVISOR.name} (exit code {popen.wait()})",
@@ -122,7 +137,7 @@ def _link(bind: Bind) -> Callable[[], None]:
     return undo
 
 
-def open_way(bind: Bind) -> None:
+def open_way(bind: Bind, uid: int) -> None:
     """Let the subject reach the source of `bind`, and read it where it is read-only.
 
     Raises:
@@ -133,13 +148,13 @@ def open_way(bind: Bind) -> None:
     inside = ours in source.parents
     step = source
     for parent in source.parents:
-        if not _reachable(parent):
+        if not _reachable(parent, uid):
             if not inside or parent == ours or ours not in parent.parents:
                 raise InfrastructureError(
                     f"{parent} is closed to the subject, which needs {source}",
                     mend=f"put the work directory of the verifier below {ours}, or chmod o+x {parent}",
                 )
-            _close_others(parent, step)
+            _close_others(parent, step, uid)
             parent.chmod(stat.S_IMODE(parent.stat().st_mode) | stat.S_IXOTH)
         step = parent
     if inside and not bind.writable:
@@ -150,15 +165,15 @@ def open_way(bind: Bind) -> None:
                 path.chmod(mode | stat.S_IROTH | reach)
 
 
-def _reachable(folder: Path) -> bool:
+def _reachable(folder: Path, uid: int) -> bool:
     found = folder.stat()
-    owned = found.st_uid == SUBJECT_UID and found.st_mode & stat.S_IXUSR
+    owned = found.st_uid == uid and found.st_mode & stat.S_IXUSR
     return bool(owned or found.st_mode & stat.S_IXOTH)
 
 
-def _close_others(folder: Path, way: Path) -> None:
+def _close_others(folder: Path, way: Path, uid: int) -> None:
     for path in folder.iterdir():
-        if path != way and not path.is_symlink() and path.stat().st_uid != SUBJECT_UID:
+        if path != way and not path.is_symlink() and path.stat().st_uid != uid:
             path.chmod(stat.S_IMODE(path.stat().st_mode) & ~stat.S_IRWXO)
 
 

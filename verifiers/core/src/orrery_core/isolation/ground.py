@@ -33,10 +33,12 @@ class Isolation:
     Attributes:
         mode: "nested-uid": other uid and own namespaces. "nested": own namespaces, the judge's uid, an empty
             /proc. "uid": other uid, limits and file permissions only; no private view of the file system.
+        uid: the user that the subject is, as it sees itself.
     """
 
     def __init__(self, mode: str, *, fresh_proc: bool = False) -> None:
         self.mode = mode
+        self.uid = apart.free_uid() if mode == UID else SUBJECT_UID
         self._fresh_proc = fresh_proc
 
     @classmethod
@@ -82,12 +84,12 @@ class Isolation:
         """Hand a file, or a directory with all it holds, to the subject; symbolic links are not followed."""
         if self.mode == NESTED:
             return
-        os.chown(path, SUBJECT_UID, SUBJECT_UID, follow_symlinks=False)
+        os.chown(path, self.uid, self.uid, follow_symlinks=False)
         if path.is_symlink() or not path.is_dir():
             return
         for _, folders, files, descriptor in os.fwalk(path, follow_symlinks=False):
             for name in folders + files:
-                os.chown(name, SUBJECT_UID, SUBJECT_UID, dir_fd=descriptor, follow_symlinks=False)
+                os.chown(name, self.uid, self.uid, dir_fd=descriptor, follow_symlinks=False)
 
     def spawn(
         self,
@@ -139,38 +141,45 @@ class Isolation:
             return self._start_sandbox(order, stdin, enter)
 
     def _start_apart(self, order: Order, stdin: int) -> Running:
-        output, output_end = os.pipe()
-        try:
-            popen, release = apart.start(order, stdin, output_end)
-        finally:
-            os.close(output_end)
-        return Running(popen, popen.pid, output, None, signal.SIGTERM, release)
-
-    def _start_sandbox(self, order: Order, stdin: int, enter: list[str]) -> Running:
         status, status_end = os.pipe()
         output, output_end = os.pipe()
-        filter_fd = _in_pipe(seccomp.build(sockets=True))
-        line = sandbox(
-            find_bwrap(),
-            order,
-            own_user=self.mode == NESTED_UID,
-            proc=self._proc(order.proc),
-            status_fd=status_end,
-            filter_fd=filter_fd,
-        )
         try:
-            popen = subprocess.Popen(
-                enter + line,
-                stdin=stdin,
-                stdout=output_end,
-                stderr=output_end,
-                env={},
-                pass_fds=(status_end, filter_fd),
-            )
+            popen, release = apart.start(order, self.uid, stdin=stdin, output=output_end, status=status_end)
+        except BaseException:
+            os.close(status)
+            os.close(output)
+            raise
         finally:
-            for descriptor in (status_end, output_end, filter_fd):
-                os.close(descriptor)
-        return Running(popen, read_child(status, popen, output), output, status)
+            os.close(status_end)
+            os.close(output_end)
+        return Running(popen, popen.pid, output, status, signal.SIGTERM, release)
+
+    def _start_sandbox(self, order: Order, stdin: int, enter: list[str]) -> Running:
+        bwrap, proc, steps = find_bwrap(), self._proc(order.proc), seccomp.build(sockets=True)
+        status, status_end = os.pipe()
+        output, output_end = os.pipe()
+        filter_fd = _in_pipe(steps)
+        theirs = (status_end, output_end, filter_fd)
+        own_user = self.mode == NESTED_UID
+        line = sandbox(bwrap, order, own_user=own_user, proc=proc, status_fd=status_end, filter_fd=filter_fd)
+        try:
+            try:
+                popen = subprocess.Popen(
+                    enter + line,
+                    stdin=stdin,
+                    stdout=output_end,
+                    stderr=output_end,
+                    env={},
+                    pass_fds=(status_end, filter_fd),
+                )
+            finally:
+                for descriptor in theirs:
+                    os.close(descriptor)
+            return Running(popen, read_child(status, popen, output), output, status)
+        except BaseException:
+            os.close(status)
+            os.close(output)
+            raise
 
     def _proc(self, wanted: bool) -> str:
         if not wanted:
@@ -194,7 +203,7 @@ class Isolation:
             (hidden / "secret").write_text(secret)
             given.mkdir()
             self.grant(given)
-            # A path of its own: without namespaces it is a real one, and another probe may run at the same time.
+            # A path of its own: without namespaces it is a real one, and another probe may run too.
             target = f"/{folder.name}"
             script = f"id -u; cat {hidden}/secret /proc/{os.getpid()}/environ; echo done > {target}/trace"
             process = self.spawn(
@@ -207,14 +216,14 @@ class Isolation:
             )
             process.wait()
             said = log.read_text(errors="replace")
-            if said.split("\n")[0] != str(SUBJECT_UID):
+            if said.split("\n")[0] != str(self.uid):
                 ended = f"limit {process.verdict}, " if process.verdict else ""
                 raise InfrastructureError(f"the probe did not run: {ended}{said.strip()[-300:]}")
             # Only an environment file holds zero bytes.
             if secret in said or "\0" in said:
                 raise InfrastructureError("the probe read what belongs to the judge")
             trace = given / "trace"
-            owner = os.geteuid() if self.mode == NESTED else SUBJECT_UID
+            owner = os.geteuid() if self.mode == NESTED else self.uid
             if not trace.is_file() or trace.stat().st_uid != owner:
                 raise InfrastructureError("the probe could not write to a directory handed to it")
 

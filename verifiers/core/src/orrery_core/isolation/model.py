@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 SUBJECT_UID = 65532
-"""User and group of the subject, as it sees itself in every mode."""
+"""User and group of the subject in its own namespaces."""
 
 ADDRESS_SPACE = 512 << 30
 """Bytes of address space of one process. Not a limit on memory (managed runtimes reserve hundreds of GiB and

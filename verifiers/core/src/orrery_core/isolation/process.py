@@ -35,7 +35,7 @@ class Running:
         popen: the outermost process, child of the judge.
         root: the process whose end takes the whole tree along.
         output: read end of its standard output and error.
-        status: read end of bubblewrap's status lines; None where there is no bubblewrap.
+        status: read end of the status lines, which hold an exit code where the program was reached.
         stop: signal for `root`.
         release: called once when all is over.
     """
@@ -43,7 +43,7 @@ class Running:
     popen: subprocess.Popen[bytes]
     root: int
     output: int
-    status: int | None
+    status: int
     stop: signal.Signals = signal.SIGKILL
     release: Callable[[], None] = lambda: None
     root_fd: int = field(init=False)
@@ -231,13 +231,12 @@ class SubjectProcess:
         outer = running.popen.wait()
         code = 128 - outer if outer < 0 else outer
         status = b""
-        if running.status is not None:
-            while chunk := os.read(running.status, 4096):
-                status += chunk
-            os.close(running.status)
+        while chunk := os.read(running.status, 4096):
+            status += chunk
+        os.close(running.status)
         os.close(running.output)
         running.release()
-        if running.status is not None and not self._killed and b"exit-code" not in status:
+        if not self._killed and b"exit-code" not in status:
             text = self._tail.decode(errors="replace").strip()
             raise InfrastructureError(f"the sandbox of the subject could not be set up: {text}")
         if not self._killed:

@@ -1,9 +1,9 @@
 """Root's helper for the mode without namespaces: runs one subject as another user and leaves nothing behind.
 
-Started as `python -I -S supervisor.py` with an order as JSON on the descriptor named by its argument. It
-adopts every orphan of the subject (a "child subreaper"), so that daemons cannot escape; it ends with the
-subject, on SIGTERM, and when the judge dies. Standard library only: it runs before anything else is
-importable.
+Started as `python -I -S supervisor.py ORDER STATUS`, with descriptors of an order (JSON) and
+for the exit code. It adopts every orphan of the subject (a "child subreaper"), so that daemons cannot
+escape; it ends with the subject, on SIGTERM, and when the judge dies. Standard
+library only: it runs before anything else is importable.
 """
 
 # ruff: noqa: PTH123, PTH207  (no pathlib: its import costs more than all the rest)
@@ -11,18 +11,20 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import glob
 import json
 import os
 import resource
 import signal
 import sys
-from typing import Any
+from typing import Any, NoReturn
 
 SET_PARENT_DEATH_SIGNAL, SET_CHILD_SUBREAPER, SET_NO_NEW_PRIVILEGES, SET_SECCOMP = 1, 36, 38, 22
 DROP_BOUNDING, CAP_LAST = 24, 63
 SECCOMP_MODE_FILTER = 2
 FIXED_ADDRESSES = 0x0040000
+NOT_A_PROGRAM = (errno.ENOENT, errno.EACCES, errno.ENOTDIR, errno.ENOEXEC)
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -41,7 +43,7 @@ def control(option: int, value: int, pointer: Any = 0) -> None:
 
 
 def become_subject(order: dict[str, Any]) -> None:
-    """Give up root, set limits and filter, and turn into the program; returns only by an exception."""
+    """Give up root, take on the limits and the filter."""
     os.setsid()
     for name, (soft, hard) in order["rlimits"].items():
         resource.setrlimit(getattr(resource, name), (soft, hard))
@@ -59,7 +61,20 @@ def become_subject(order: dict[str, Any]) -> None:
     program = FilterProgram(len(steps) // 8, steps)
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     control(SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(program))
-    os.execvpe(order["argv"][0], order["argv"], order["env"])  # noqa: S606
+
+
+def become_program(order: dict[str, Any], trouble: int) -> NoReturn:
+    """Turn into the subject's program; a byte in `trouble` says that a failure is not its fault."""
+    stage = "set up"
+    try:
+        become_subject(order)
+        stage = order["argv"][0]
+        os.execvpe(stage, order["argv"], order["env"])  # noqa: S606
+    except OSError as error:
+        print(f"{stage}: {error}", file=sys.stderr, flush=True)
+        if stage == "set up" or error.errno not in NOT_A_PROGRAM:
+            os.write(trouble, b"!")
+        os._exit(127 if error.errno == errno.ENOENT else 126)
 
 
 def descendants() -> list[int]:
@@ -106,24 +121,28 @@ def supervise(main: int) -> int:
                 return 128 - code if code < 0 else code
 
 
-def run(order: dict[str, Any]) -> int:
-    """Run the subject to its end."""
+def run(order: dict[str, Any], status: int) -> int:
+    """Run the subject to its end; its exit code goes to `status` too, unless it could not be set up."""
+    os.set_inheritable(status, False)
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD, signal.SIGTERM})
     control(SET_CHILD_SUBREAPER, 1)
     control(SET_PARENT_DEATH_SIGNAL, signal.SIGTERM)
+    trouble, trouble_end = os.pipe()
     main = os.fork()
     if main == 0:
-        try:
-            become_subject(order)
-        except OSError as error:
-            print(f"cannot run {order['argv'][0]}: {error}", file=sys.stderr)
-            os._exit(127 if isinstance(error, FileNotFoundError) else 126)
-    code = supervise(main)
-    end_all()
+        become_program(order, trouble_end)
+    os.close(trouble_end)
+    set_up = not os.read(trouble, 1)
+    try:
+        code = supervise(main)
+    finally:
+        end_all()
+    if set_up:
+        os.write(status, b'{"exit-code": %d}\n' % code)
     return code
 
 
 if __name__ == "__main__":
     with os.fdopen(int(sys.argv[1])) as source:
         given = json.load(source)
-    sys.exit(run(given))
+    sys.exit(run(given, int(sys.argv[2])))
