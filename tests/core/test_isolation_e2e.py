@@ -244,24 +244,24 @@ def test_two_subjects_do_not_touch_each_other(scene: Scene):
 
 
 def test_death_of_the_judge_ends_the_subject(scene: Scene):
-    """Even SIGKILL of the judge leaves nothing running."""
+    """Even SIGKILL of the judge leaves nothing of a running subject."""
     code = """
 import sys, pathlib
 from orrery_core.isolation import Bind, Isolation, Limits
-mode, script, target, marker = sys.argv[1:]
+mode, script, target, marker, log = sys.argv[1:]
 subject = Isolation.probe(mode).spawn(["/usr/bin/python3", target, "daemon", '{"stay": true}', marker],
-    binds=[Bind(pathlib.Path(script), target)], env={}, limits=Limits(60, 60, 300, 4, 30, 1))
-print("running", flush=True)
+    binds=[Bind(pathlib.Path(script), target)], env={}, limits=Limits(60, 60, 300, 4, 30, 1), stdout=pathlib.Path(log))
 subject.wait(60)
 """
     script = scene.folder / "hostile.py"
     script.write_bytes(HOSTILE.read_bytes())
     target = scene.target("hostile.py")
     line = [sys.executable, "-c", code, scene.isolation.mode, str(script), target, scene.marker]
-    judge = subprocess.Popen(line, stdout=subprocess.PIPE)
-    with judge:
-        assert judge.stdout and judge.stdout.readline() == b"running\n"
-        _until(lambda: len(scene.left()) >= 3)
+    log = scene.folder / "log"
+    log.write_text("")
+    with subprocess.Popen([*line, str(log)]) as judge:
+        _until(lambda: "daemon" in scene.log())
+        assert len(scene.left()) >= 3
         judge.kill()
     _until(lambda: scene.left() == [])
     # A killed judge cannot take its link away.
