@@ -1,4 +1,4 @@
-"""Worlds for the tests of the Luanti adapter: the vanilla game, and the game with one of the mods beside this."""
+"""Worlds for the tests of the Luanti adapter: the vanilla game, alone or with one of the mods beside this."""
 
 from __future__ import annotations
 

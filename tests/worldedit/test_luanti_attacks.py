@@ -1,4 +1,4 @@
-"""Mods that break, hang, lie or pry: each has to end as its author's failure, and change nothing of what we see."""
+"""Mods that break, hang, lie or pry: each ends as its author's failure and changes nothing of what we see."""
 
 from __future__ import annotations
 
@@ -294,7 +294,7 @@ def test_hostile_tables_can_be_dumped(tmp_path: Path) -> None:
 
 
 def test_odd_bytes_survive(tmp_path: Path) -> None:
-    odd = "\0\x01\x1f\x7f\\x80\\xff\"\\\n\r\t\\u0041</script>\\xed\\xa0\\x80"
+    odd = '\0\x01\x1f\x7f\\x80\\xff"\\\n\r\t\\u0041</script>\\xed\\xa0\\x80'
     with world(tmp_path, "odd_bytes") as running:
         running.join("alice")
         dump = running.dump()
@@ -331,7 +331,10 @@ def test_links_and_devices_are_not_copied(tmp_path: Path) -> None:
     (linked / "passwd").symlink_to("/etc/passwd")
     piped = write_mod(tmp_path / "piped", "")
     os.mkfifo(piped / "pipe")
-    for mod, what in ((linked, "passwd in the mod is a symbolic link"), (piped, "pipe in the mod is not a file")):
+    for mod, what in (
+        (linked, "passwd in the mod is a symbolic link"),
+        (piped, "pipe in the mod is not a file"),
+    ):
         with pytest.raises(WorldFailure, match=what), world(tmp_path, mod, name=mod.name + "_world"):
             pass
 

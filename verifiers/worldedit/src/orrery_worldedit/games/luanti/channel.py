@@ -119,9 +119,10 @@ class Transcript:
         self._events_before = 0
         self._steps_before = 0
 
-    def new_run(self, steps_before: int) -> None:
-        """The server starts again: it counts steps, events and requests from zero."""
-        self._events_before, self._steps_before = len(self.events), steps_before
+    def new_run(self, steps_before: int, events_before: int) -> None:
+        """The server starts again and counts from zero, after so many steps and events of earlier runs."""
+        self._events_before, self._steps_before = events_before, steps_before
+        del self.events[events_before:]
         self.replies.clear()
         self.mods = None
 

@@ -106,16 +106,17 @@ class Gate:
         page: file to create for the shared page.
         step_s: length of one game step in seconds.
         mode: see `Install.gate_mode`.
-        seed: of everything random in the engine.
     """
 
     EPOCH = 1_700_000_000
+    # Of what is random in the process, such as the order of pairs(). Not the world's seed: registries of
+    # worlds with different seeds stay comparable.
+    SEED = 42
 
-    def __init__(self, page: Path, step_s: float, mode: GateMode, seed: int) -> None:
+    def __init__(self, page: Path, step_s: float, mode: GateMode) -> None:
         self.page = page
         self.step_us = round(step_s * 1_000_000)
         self.mode = mode
-        self.seed = seed
         slots = [0] * (_PAGE // 8)
         slots[0], slots[_STEP_US] = _MAGIC, self.step_us
         page.write_bytes(struct.pack(f"<{len(slots)}Q", *slots))
@@ -134,7 +135,7 @@ class Gate:
             "GATE_PAGE": page,
             "GATE_MODE": self.mode,
             "GATE_EPOCH": str(self.EPOCH),
-            "GATE_SEED": str(self.seed),
+            "GATE_SEED": str(self.SEED),
         }
 
     def _get(self, slot: int) -> int:

@@ -141,7 +141,7 @@ def _differences(path: str, before: Any, after: Any) -> Iterator[Change]:
             below = f"{path}/{key}" if path else key
             if key not in old or key not in new:
                 yield Change(below, old.get(key), new.get(key))
-            elif old[key] != new[key]:
+            else:
                 yield from _differences(below, old[key], new[key])
     elif before != after or isinstance(before, bool) != isinstance(after, bool):
         yield Change(path, before, after)

@@ -71,8 +71,11 @@ class Server:
         self._process: SubjectProcess | None = None
         self._ended = False
 
-    def start(self, loaded: Callable[[], bool]) -> None:
-        """Start and wait until `loaded` says that the evaluator's mod has announced itself.
+    def start(self, begun: Callable[[], None], loaded: Callable[[], bool]) -> None:
+        """Start, wait until `loaded` says that the evaluator's mod is in, and run the first step.
+
+        Args:
+            begun: called at the start of each try, before anything can be read from the channel.
 
         Raises:
             ServerDied: it ended before that.
@@ -80,7 +83,7 @@ class Server:
         """
         for attempt in range(PORT_TRIES):
             try:
-                self._start_once(loaded)
+                self._start_once(begun, loaded)
                 return
             except ServerDied:
                 # Between our look and its bind somebody else took the port. A mod can fake this line and only
@@ -90,10 +93,12 @@ class Server:
                     raise
                 self.release()
 
-    def _start_once(self, loaded: Callable[[], bool]) -> None:
+    def _start_once(self, begun: Callable[[], None], loaded: Callable[[], bool]) -> None:
         self._spawn()
+        begun()
         deadline = time.monotonic() + self.limits.load_s
         Gate.wait(lambda: self._up(loaded), lambda: self._check(deadline, "loading took"))
+        self.gate.steps(1, self.watch("the first step took"))  # a port that was taken shows here
 
     def _up(self, loaded: Callable[[], bool]) -> bool:
         return self.gate.attached and loaded() and self.gate.idle_waits > 0
@@ -104,7 +109,7 @@ class Server:
         place.write_world(self.isolation)
         place.write_config(self.mapgen, self.port, _free_port(socket.SOCK_STREAM), self.settings)
         self.channel = Channel(place.channel)
-        self.gate = Gate(place.gate_page, place.step_s, self.install.gate_mode, place.seed)
+        self.gate = Gate(place.gate_page, place.step_s, self.install.gate_mode)
         for path in (place.channel / "evt", place.gate_page):
             self.isolation.grant(path)
         library = gate.library()

@@ -32,7 +32,7 @@ __all__ = [
 
 STEP_S = 0.09
 JOIN_STEPS = 10  # from the handshake until inventory, position and the blocks around have been sent
-LEAVE_STEPS = 2  # a name is free again one step after its player has gone
+LEAVE_STEPS = 7  # the engine takes players who have gone out of the world every half second
 GENERATION_S = 300.0  # wall seconds for the arena; the game is paused meanwhile
 ARENA_RADIUS, ARENA_BOTTOM, ARENA_TOP = 40, -16, 60
 
@@ -373,14 +373,17 @@ class World:
     # -- start and failure
 
     def _launch(self) -> None:
-        self._transcript.new_run(self._steps_before)
+        events_before = len(self.events)
         self._ahead = None
-        self._started = True
-        self._guard(lambda: self._server.start(self._announced))
+
+        def begun() -> None:
+            self._started = True
+            self._transcript.new_run(self._steps_before, events_before)
+
+        self._guard(lambda: self._server.start(begun, self._announced))
         if self.mod_name is not None and self.mod_name not in (self._transcript.mods or ()):
             reason = f"the server left out {self.mod_name}: it depends on something missing"
             self._fail(ServerDied("dependency", reason, diagnose.log_tail(self._place.log)))
-        self._steps(1)
         self.ask("return true")
 
     def _announced(self) -> bool:
