@@ -52,6 +52,8 @@ def attempt(mod: Path, seconds: float, workdir: Path) -> Attempt:
         package = inspect_package(mod, name or "")
     except PackageRejected as rule:
         return Attempt(ok=False, stage="package", problem=str(rule))
+    if not name:
+        return Attempt(ok=False, stage="package", problem="mod.conf: the name is empty")
     machine = adapter.machine()
     errors = adapter.syntax_errors(machine, package, workdir / "syntax")
     if errors:
@@ -74,6 +76,5 @@ def _dump(
     machine: adapter.Machine, mod: Path | None, name: str | None, workdir: Path, seconds: float
 ) -> dict[str, Any]:
     with World(machine.install, machine.isolation, mod=mod, mod_name=name, workdir=workdir) as world:
-        world.start()
         world.run(max(seconds, world.step_s))
         return world.dump()

@@ -146,5 +146,5 @@ def _check_single_mod(root: Path, names: list[str], mod_name: str) -> None:
         raise PackageRejected("mod.conf is larger than 64 KiB")
     found = read_conf(root / "mod.conf").get("name")
     if found != mod_name:
-        given = "gives no name" if found is None else f'says name = "{found[:80]}"'
+        given = "gives no name" if found is None else f"says name = {found[:80]!r}"
         raise PackageRejected(f'mod.conf {given}; the mod must keep the name "{mod_name}"')

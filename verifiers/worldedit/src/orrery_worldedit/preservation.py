@@ -11,8 +11,15 @@ from orrery_worldedit.spec import Preservation
 MACHINERY = ("abms", "lbms", "callbacks", "detached", "mod_functions", "mods")
 """Registries that may always grow.
 
-How a mod works inside is its own business. Changed or removed entries still count.
+How a mod works inside is its own business. Changed or removed entries, and what is added to an entry of the
+game, still count.
 """
+_PREFIXED = ("items", "entities", "recipes", "cooking", "fuel")
+"""Named after the mod, or after an item of the mod."""
+_SIGNED = ("abms", "lbms", "commands")
+"""Entries say which mod registered them."""
+_FLAT = ("privileges", "detached", "mods")
+"""Entries are one level deep, everything below is part of one."""
 
 
 @cache
@@ -39,15 +46,19 @@ def offending(changes: list[Change], rules: Preservation, mod_name: str) -> list
 
 def _allowed(change: Change, rules: Preservation, mod_name: str) -> bool:
     registry = change.path.partition("/")[0]
-    if change.before is None and registry in MACHINERY:
-        return True
-    if change.before is None and registry in rules.new and _own(change.path, registry, mod_name):
+    may_grow = registry in MACHINERY or registry in rules.new
+    if change.before is None and may_grow and _own(change, registry, mod_name):
         return True
     return any(matches(glob, change.path) for glob in rules.allow)
 
 
-def _own(path: str, registry: str, mod_name: str) -> bool:
-    """Whether an added entry is named after the mod; recipes and commands carry no prefix of their own."""
-    if registry in ("items", "entities", "recipes", "cooking", "fuel"):
-        return path.split("/")[1].lstrip(":").startswith(f"{mod_name}:")
+def _own(change: Change, registry: str, mod_name: str) -> bool:
+    """Whether an addition is a whole entry of the mod's own, as far as the registry tells."""
+    name = change.path.partition("/")[2]
+    if registry in _PREFIXED:
+        return name.removeprefix(":").startswith(f"{mod_name}:")
+    if registry in _SIGNED:
+        return isinstance(change.after, dict) and change.after.get("mod_origin") == mod_name
+    if registry in _FLAT:
+        return bool(name) and "/" not in name
     return True
