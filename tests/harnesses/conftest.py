@@ -31,7 +31,7 @@ def sandbox_state(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def open_sandbox(tmp_path: Path, sandbox_state: Path, monkeypatch: pytest.MonkeyPatch) -> Opener:
-    """Opens sandboxes: `async with open_sandbox("RUN ...", files={...}, network="no-network", memory_mb=...)`."""
+    """Opens sandboxes: `async with open_sandbox("WORKDIR /app", files={...}, memory_mb=...) as env`."""
     monkeypatch.setenv("ORRERY_STATE", str(sandbox_state))
     made = 0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -47,6 +48,24 @@ def test_a_command_runs_as_in_a_container(in_sandbox):
         assert record["mode"].startswith(f"sandbox:host:{rights}:netns:")
 
     in_sandbox(body, "ENV A=1\nWORKDIR /app/sub")
+
+
+def test_a_command_gets_no_open_file_but_its_own(in_sandbox):
+    async def body(env):
+        assert (await env.exec("ls -l /proc/$$/fd | grep -c -- '->'; cat")).stdout == "3\n"
+
+    in_sandbox(body)
+
+
+def test_mounts_of_host_directories_are_refused(in_sandbox, tmp_path):
+    async def body(env):
+        raise AssertionError("must not start")
+
+    mount = {"type": "bind", "source": str(tmp_path), "target": "/data"}
+    with pytest.raises(UserError, match="no --mounts"):
+        in_sandbox(body, options={"mounts": [mount]})
+    with pytest.raises(ValueError, match="automatic host mounts"):
+        in_sandbox(body, options={"auto_mounting": True})
 
 
 def test_background_processes_survive_between_commands(in_sandbox):
@@ -161,7 +180,9 @@ def test_the_memory_limit_kills_the_command_and_leaves_the_sandbox(in_sandbox):
 def test_without_network_there_is_a_loopback_and_no_route(in_sandbox):
     script = """
 import socket
-s = socket.create_server(("127.0.0.1", 7777)); c = socket.create_connection(("127.0.0.1", 7777)); print("loopback")
+server = socket.create_server(("127.0.0.1", 7777))
+socket.create_connection(("127.0.0.1", 7777))
+print("loopback")
 for target in (("1.1.1.1", 53), ("10.0.0.1", 80), ("169.254.169.254", 80)):
     try: socket.create_connection(target, timeout=5); print("reached", target)
     except OSError as error: print(error.errno)
@@ -378,7 +399,7 @@ def test_the_trusted_parts_among_the_processes_are_out_of_reach(in_sandbox):
     async def body(env):
         result = await env.exec(
             "for p in /proc/[0-9]*; do test -n \"$(tr -d '\\0' < $p/cmdline)\" && continue; cat $p/comm; "
-            "for f in exe mem environ fd/1 root/etc/passwd; do (: < $p/$f) 2> /dev/null && echo open $f; done; "
+            "for f in exe mem environ fd/1 root/etc; do (: < $p/$f) 2> /dev/null && echo open $f; done; "
             "(: >> $p/exe) 2> /dev/null && echo write; done; exit 0"
         )
         assert result.stdout == "orrery-exec\n"
@@ -482,6 +503,49 @@ def test_a_root_that_is_not_unpacked_is_refused(open_sandbox):
     asyncio.run(main())
 
 
+PROGRAMS = ("bash", "sh", "ls", "cat", "mkdir", "chmod", "tar", "rm", "dirname", "sleep", "touch")
+
+
+@pytest.fixture
+def unpacked(sandbox_state):
+    """A root directory with a few programs, as if an image had been unpacked."""
+    root = sandbox_state / "rootfs" / "orrery-luanti-agent-1"
+    for name in ("usr/bin", "usr/local/bin", "etc", "proc", "dev", "app"):
+        (root / name).mkdir(parents=True)
+    for name in ("bin", "lib", "lib64"):
+        (root / name).symlink_to(f"usr/{name}")
+    wanted = {f"/usr/bin/{name}" for name in PROGRAMS}
+    for program in sorted(wanted):
+        listing = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
+        wanted |= {word for word in listing.split() if word.startswith("/")}
+    for name in wanted:
+        place = root / "usr" / Path(name).relative_to("/").as_posix().removeprefix("usr/")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(name, place)
+    (root / "etc/passwd").write_text("root:x:0:0:root:/root:/bin/bash\n")
+    (root / "etc/only-here").write_text("image\n")
+    yield root
+    shutil.rmtree(root)
+
+
+def test_an_unpacked_root_is_used_as_it_is(open_sandbox, unpacked):
+    async def main():
+        with pytest.raises(InfrastructureError, match="lacks the command orrery-worldedit"):
+            async with open_sandbox(options={"profile": "rootfs"}):
+                pass
+        (unpacked / "usr/local/bin/orrery-worldedit").write_text("#!/bin/sh\necho own\n")
+        (unpacked / "usr/local/bin/orrery-worldedit").chmod(0o755)
+        async with open_sandbox("COPY f .", files={"f": "copied\n"}, options={"profile": "rootfs"}) as env:
+            result = await env.exec("cat /etc/only-here f; orrery-worldedit; ls /usr; touch /usr/new")
+            assert result.stdout.split() == ["image", "copied", "own", "bin", "lib", "lib64", "local"]
+            assert result.return_code == 0
+            record = json.loads((env.trial_paths.trial_dir / "sandbox.json").read_text())["agent"]
+            assert record["mode"].startswith("sandbox:rootfs:")
+        assert not (unpacked / "usr/new").exists()
+
+    asyncio.run(main())
+
+
 def test_preflight_passes_here_and_says_why_elsewhere(sandbox_state, monkeypatch):
     from orrery.environments.sandbox import SandboxEnvironment
 
@@ -507,7 +571,7 @@ async def main():
     async def tell(text, stream):
         print(text, flush=True)
     with env.scoped_output_callback(tell):
-        await env.exec("setsid bash -c 'exec -a m-killed sleep 1000' & sleep 0.2; echo ready; exec -a m-killed sleep 1000")
+        await env.exec("setsid bash -c 'exec -a m-killed sleep 999' & echo ready; exec -a m-killed sleep 99")
 
 asyncio.run(main())
 """
@@ -523,8 +587,8 @@ def test_a_killed_runner_leaves_no_process_and_the_next_start_sweeps(tmp_path, s
         text=True,
     )
     assert runner.stdout.readline() == "ready\n"
-    inside = marked("m-killed")
-    assert len(inside) == 2
+    while len(inside := marked("m-killed")) < 2:
+        assert runner.poll() is None
     handles = [os.pidfd_open(pid) for pid in inside]
     left = next((sandbox_state / "run").glob(f"{runner.pid}-*"))
     runner.send_signal(signal.SIGKILL)
@@ -564,7 +628,10 @@ def test_users_of_the_image(in_sandbox):
         with pytest.raises(UserError, match="no user 'stranger'"):
             await env.exec("true", user="stranger")
 
-    dockerfile = "RUN groupadd crew && useradd -m -G crew worker\nWORKDIR /app\nCOPY --chown=worker owned .\nUSER worker"
+    dockerfile = (
+        "RUN groupadd crew && useradd -m -G crew worker\n"
+        "WORKDIR /app\nCOPY --chown=worker owned .\nUSER worker"
+    )
     in_sandbox(body, dockerfile, files={"owned": "mine\n"})
 
 
@@ -613,7 +680,8 @@ def test_a_verifier_can_isolate_a_submission_inside(in_sandbox):
         seen = await env.exec(
             "(SECRET=hidden exec -a judge sleep 1000 >/dev/null 2>&1 &) ; "
             + inner
-            + "--bind /proc /proc --dev /dev sh -c 'cat /proc/*/environ /proc/*/maps; ls /proc/*/fd /proc/*/root/' 2>/dev/null"
+            + "--bind /proc /proc --dev /dev sh -c "
+            + "'cat /proc/*/environ /proc/*/maps; ls /proc/*/fd /proc/*/root/' 2>/dev/null"
         )
         assert "hidden" not in seen.stdout and "sleep" not in seen.stdout
         fresh = await env.exec(inner + "--proc /proc --dev /dev true")
@@ -627,9 +695,9 @@ def test_a_hostile_root_inside_gains_nothing_from_replacing_programs(in_sandbox)
     # The next command must not run any of these with the host's rights.
     async def body(env):
         await env.exec(
-            "cp /bin/true /tmp/true; for p in setpriv nsenter env sh id; do "
-            "printf '#!/bin/bash\\ngrep CapEff /proc/$$/status > /tmp/caps\\n' > /tmp/evil; chmod 755 /tmp/evil; "
-            "cp /tmp/evil /usr/bin/$p; done; rm /etc/passwd"
+            "printf '#!/bin/bash\\ngrep CapEff /proc/$$/status > /tmp/caps\\n' > /tmp/evil; "
+            "chmod 755 /tmp/evil; for p in setpriv nsenter env sh id; do cp /tmp/evil /usr/bin/$p; done; "
+            "rm /etc/passwd"
         )
         assert (await env.exec("echo fine", user="0")).stdout == "fine\n"
         assert (await env.exec("test -e /tmp/caps")).return_code == 1

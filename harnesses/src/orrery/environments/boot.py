@@ -34,6 +34,7 @@ MASKED_PROC = [
 # Cannot be killed from inside and reaps orphans; the line that it prints tells that every mount is in place.
 FIRST_PROCESS = ("/bin/sh", "-c", "echo; while :; do sleep 2147483647; done")
 BOOT_S = 60
+SHARED_MEMORY = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,7 @@ def bwrap_arguments(view: View, *, share_network: bool, single_uid: bool) -> lis
         else:
             options += ["--ro-overlay", overlay.target]
     options += ["--proc", "/proc", *_proc_options(), "--dev", "/dev"]
+    options += ["--perms", "1777", "--size", str(SHARED_MEMORY), "--tmpfs", "/dev/shm"]  # noqa: S108
     for bind in view.binds:
         options += ["--bind" if bind.writable else "--ro-bind", str(bind.source), bind.target]
     return options
@@ -165,9 +167,12 @@ async def boot(view: View, *, share_network: bool, single_uid: bool) -> Boot:
                 raise InfrastructureError(f"the sandbox did not start: {words[-800:]}", mend=_mend(words))
         with os.fdopen(os.dup(info), "rb") as file:
             return Boot(process, int(json.loads(file.read())["child-pid"]))
-    except BaseException:
+    except BaseException as error:
         if process.returncode is None:
             process.kill()
+            await process.wait()
+        if isinstance(error, TimeoutError):
+            raise InfrastructureError(f"the sandbox did not start within {BOOT_S} seconds") from error
         raise
     finally:
         os.close(info)

@@ -94,6 +94,7 @@ async def built_layers(
                 (building / "stores").rename(target)
             finally:
                 await asyncio.to_thread(remove_tree, building)
+    os.utime(target)
     return layers.over(target)
 
 

@@ -205,6 +205,8 @@ def _serve(control: socket.socket, attached: dict[str, Any], pidfd: int) -> None
         message, handles, _, _ = socket.recv_fds(control, 1, 8)
         if not message:
             return
+        for handle in handles:
+            os.set_inheritable(handle, False)  # received ones are, and recv_fds ignores its flags
         body, status, *stdio = handles
         with os.fdopen(body, "rb") as file:
             request = json.load(file)

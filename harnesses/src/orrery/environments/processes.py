@@ -12,6 +12,9 @@ from collections.abc import Awaitable
 from contextlib import suppress
 from pathlib import Path
 
+BATCH = 256
+"""Processes killed at a time, each of which takes a file descriptor of ours."""
+
 ROUNDS = 200
 """A tree that still grows after so many rounds is a fork bomb; the caller ends its whole sandbox."""
 
@@ -59,28 +62,40 @@ def descendants(root: int) -> set[int]:
 def kill_tree(root: int, deadline_s: float = 20) -> bool:
     """Kill everything below `root`, then `root`; returns whether nothing is left.
 
-    `root` has to reap orphans (the launcher's supervisors do), so that no descendant can leave the tree. It
-    dies last for the same reason.
+    All are stopped before the first is killed: a shell must not go on to its next line because the program
+    that it waited for has died. `root` has to reap orphans (the launcher's supervisors do), so that no
+    descendant can leave the tree; for the same reason it dies last.
     """
     end = time.monotonic() + deadline_s
+    _send({root}, signal.SIGSTOP)
+    stopped: set[int] = set()
     for _ in range(ROUNDS):
         below = descendants(root)
         if not below:
             _kill_and_wait({root}, end)
-            return not descendants(root)
-        _kill_and_wait(below, end)
+            return True
         if time.monotonic() > end:
             break
-    with suppress(ProcessLookupError):
-        os.kill(root, signal.SIGKILL)
+        if below - stopped:
+            _send(below - stopped, signal.SIGSTOP)
+            stopped |= below
+        else:
+            _kill_and_wait(below, end)
+    _send({root}, signal.SIGKILL)
     return False
+
+
+def _send(pids: set[int], number: signal.Signals) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
 
 
 def _kill_and_wait(pids: set[int], end: float) -> None:
     poll = select.poll()
     handles: set[int] = set()
     try:
-        for pid in pids:
+        for pid in sorted(pids)[:BATCH]:
             with suppress(OSError):
                 handle = os.pidfd_open(pid)
                 handles.add(handle)

@@ -31,7 +31,14 @@ from orrery.environments.processes import uninterrupted
 from orrery.environments.profiles import host_layers, rootfs_layers
 from orrery.environments.running import BASE_ENV, RunningSandbox
 from orrery.environments.session import Request
-from orrery.environments.state import FREE_MB, RunDirectory, remove_tree, require_space, run_directory
+from orrery.environments.state import (
+    FREE_MB,
+    RunDirectory,
+    expire_caches,
+    remove_tree,
+    require_space,
+    run_directory,
+)
 from orrery.images import ImageFile
 
 COMPOSE = ("docker-compose.yaml", "docker-compose.yml", "compose.yaml", "compose.yml")
@@ -51,13 +58,13 @@ class SandboxEnvironment(OrreryEnvironment):
 
     options_model = SandboxOptions
 
-    def __init__(self, *args: Any, profile: str = "host", **kwargs: Any) -> None:
-        self.options = self.parse_options({"profile": profile})
-        self._profile = profile
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._sandbox: RunningSandbox | None = None
         self._scratch: Path | None = None
         self._proxy: Proxy | None = None
         super().__init__(*args, **kwargs)
+        assert isinstance(self.options, SandboxOptions)
+        self._profile = self.options.profile
 
     @staticmethod
     def type() -> str:
@@ -252,8 +259,10 @@ class SandboxEnvironment(OrreryEnvironment):
 def _run_directory() -> RunDirectory:
     """This process's run directory; what dead processes left is swept when it is made."""
     run = run_directory()
-    sweep_groups(run.swept)
-    run.swept.clear()
+    if run.swept is not None:
+        sweep_groups(run.swept)
+        expire_caches()
+        run.swept = None
     return run
 
 

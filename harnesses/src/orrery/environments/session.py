@@ -107,6 +107,7 @@ class Session:
         if not handles:
             raise InfrastructureError(f"cannot listen inside the sandbox: {message.decode() or 'no reply'}")
         server = socket.socket(fileno=handles[0])
+        server.set_inheritable(False)
         server.setblocking(False)
         return server
 

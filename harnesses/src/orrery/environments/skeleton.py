@@ -49,11 +49,12 @@ ACCOUNTS = {
 
 @cache
 def skeleton(state: Path) -> Path:
-    """The cached skeleton that matches this machine's /etc when the process first asks; built when missing."""
+    """The cached skeleton that matches this machine's /etc as first seen; built when missing."""
     cache = state / "skeleton"
     cache.mkdir(exist_ok=True)
     target = cache / _fingerprint()
     if target.exists():
+        os.utime(target)
         return target
     building = Path(tempfile.mkdtemp(prefix="building-", dir=cache))
     try:

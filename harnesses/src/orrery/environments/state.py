@@ -14,6 +14,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -21,6 +22,7 @@ from pathlib import Path
 from orrery_core.errors import InfrastructureError
 
 FREE_MB = 512
+UNUSED_DAYS = 30
 
 
 def state_dir() -> Path:
@@ -102,7 +104,7 @@ class RunDirectory:
         runs = state / "run"
         runs.mkdir(exist_ok=True, mode=0o700)
         with locked(state / "run.lock"):  # nobody may take a directory for dead before its lock is held
-            self.swept = _sweep(runs)
+            self.swept: list[str] | None = _sweep(runs)
             self.path = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=runs))
             self._lock = (self.path / "lock").open("w")
             fcntl.flock(self._lock, fcntl.LOCK_EX)
@@ -117,6 +119,16 @@ class RunDirectory:
         if os.getpid() == self._owner and self.path.exists():
             with suppress(InfrastructureError):
                 remove_tree(self.path)
+
+
+def expire_caches() -> None:
+    """Drop cached skeletons and builds that nobody used for long; `touch` marks a use."""
+    oldest = time.time() - UNUSED_DAYS * 86400
+    for name in ("skeleton", "layers"):
+        for path in (state_dir() / name).glob("*"):
+            with suppress(FileNotFoundError):  # another process was faster
+                if path.stat().st_mtime < oldest:
+                    remove_tree(path)
 
 
 def _sweep(runs: Path) -> list[str]:
