@@ -26,8 +26,8 @@ pytestmark = pytest.mark.e2e
 
 HOSTILE = Path(__file__).with_name("hostile.py")
 PYTHON = "/usr/bin/python3"
-LIMITS = Limits(wall_s=20, cpu_s=10, memory_mb=300, file_mb=4, processes=30, output_mb=1)
-END_S = 30.0
+LIMITS = Limits(wall_s=120, cpu_s=10, memory_mb=300, file_mb=4, processes=30, output_mb=1)
+END_S = 180.0
 
 
 @dataclass
@@ -250,8 +250,9 @@ import sys, pathlib
 from orrery_core.isolation import Bind, Isolation, Limits
 mode, script, target, marker, log = sys.argv[1:]
 subject = Isolation.probe(mode).spawn(["/usr/bin/python3", target, "daemon", '{"stay": true}', marker],
-    binds=[Bind(pathlib.Path(script), target)], env={}, limits=Limits(60, 60, 300, 4, 30, 1), stdout=pathlib.Path(log))
-subject.wait(60)
+    binds=[Bind(pathlib.Path(script), target)], env={}, limits=Limits(600, 60, 300, 4, 30, 1),
+    stdout=pathlib.Path(log))
+subject.wait()
 """
     script = scene.folder / "hostile.py"
     script.write_bytes(HOSTILE.read_bytes())

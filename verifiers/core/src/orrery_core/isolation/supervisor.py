@@ -1,6 +1,6 @@
 """Root's helper for the mode without namespaces: runs one subject as another user and leaves nothing behind.
 
-Started as `python -I -S supervisor.py ORDER STATUS`, with descriptors of an order (JSON) and for the exit code.
+Started as `python -I -S supervisor.py ORDER STATUS`, with descriptors of an order and for the exit code.
 It adopts every orphan of the subject (a "child subreaper"), so that daemons cannot escape; it ends with the
 subject, on SIGTERM, and when the judge dies. Standard library only: it runs before anything else is there.
 """
