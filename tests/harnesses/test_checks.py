@@ -117,7 +117,7 @@ def test_a_mutant_is_the_solution_with_its_files_laid_over(tmp_path: Path) -> No
     task = TaskDir(make_task(tmp_path / "tasks/fake", "l1_one"))
     (task.path / "solution/mod/kept.txt").write_text("kept")
     variant = with_mutant(task, "wrong", tmp_path / "jobs")
-    assert (variant.name, variant.family) == ("l1_one", "fake")
+    assert (variant.name, variant.family) == ("l1_one--wrong", "fake")
     assert (variant.path / "solution/mod/answer.txt").read_text() == "no"
     assert (variant.path / "solution/mod/kept.txt").read_text() == "kept"
     assert (task.path / "solution/mod/answer.txt").read_text() == "yes"

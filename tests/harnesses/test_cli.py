@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import errno
-import json
 import subprocess
 import sys
 from pathlib import Path
 
 import click
 import pytest
-from helpers import FAKE, as_json, command, environment, make_task, orrery
+from helpers import FAKE, as_json, make_task, orrery
 from orrery import cli
 from orrery_core.errors import InfrastructureError, UserError
 
@@ -127,13 +126,11 @@ def test_report_of_several_jobs_must_say_where(tmp_path: Path, capsys: pytest.Ca
 def test_classes_of_the_current_folder_can_be_named(tmp_path: Path) -> None:
     make_task(tmp_path / "tasks/fake", "l1_one")
     (tmp_path / "mine.py").write_text("from harbor.agents.nop import NopAgent\nclass Mine(NopAgent): pass\n")
-    done = subprocess.run(
-        command("run", "tasks/fake", "--agent", "mine:Mine", "--env", FAKE, "--json"),
-        cwd=tmp_path,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    arguments = ("run", "tasks/fake", "--agent", "mine:Mine", "--env", FAKE, "--json")
+    refused = orrery(*arguments, cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "mine:Mine does not support skills" in refused.stderr
+    assert "mend: add --no-skills" in refused.stderr
+    done = orrery(*arguments, "--no-skills", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["trials"][0]["reward"] == 0.0
+    assert as_json(done)["trials"][0]["reward"] == 0.0

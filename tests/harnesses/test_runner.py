@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from helpers import FAKE, as_json, command, environment, make_task, orrery
+from helpers import FAKE, Result, as_json, command, environment, make_task, orrery
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(place: Path, *arguments: str, control: Path | None = None) -> subprocess.CompletedProcess[str]:
+def run(place: Path, *arguments: str, control: Path | None = None) -> Result:
     return orrery("run", *arguments, "--env", FAKE, cwd=place, control=control)
 
 

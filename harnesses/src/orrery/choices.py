@@ -42,6 +42,22 @@ def agent_config(name: str, model: str | None) -> AgentConfig:
     raise UserError(f"--agent {name}: there is no such agent", mend=_choose(name, known))
 
 
+def require_skills_support(config: AgentConfig) -> None:
+    """Refuses an agent that cannot take the skills of a task, before Harbor does so in every single trial.
+
+    Raises:
+        UserError: its class does not declare the capability; `oracle` and `nop` are free to ignore skills.
+    """
+    from harbor.agents.factory import AgentFactory
+
+    if config.name in UTILITY_AGENTS or AgentFactory.get_agent_class_from_config(config).capabilities.skills:
+        return
+    raise UserError(
+        f"--agent {config.name or config.import_path} does not support skills, which the tasks bring along",
+        mend="add --no-skills, or declare capabilities = AgentCapabilities(skills=True) in its class",
+    )
+
+
 def environment_config(name: str) -> EnvironmentConfig:
     """Harbor's configuration of an environment: `sandbox`, `engine`, one of Harbor's, or `module:Class`."""
     from harbor.environments.factory import EnvironmentFactory

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from orrery_core.errors import InfrastructureError, UserError
 
-from orrery.choices import agent_config, environment_config
+from orrery.choices import agent_config, environment_config, require_skills_support
 from orrery.jobs import (
     RECORD,
     JobRecord,
@@ -99,6 +99,9 @@ def run_job(request: Request, display: Display) -> JobResult:
     require_valid(request.tasks)
     request = replace(request, job_name=_checked_name(request))
     config = job_config(request)
+    if request.skills and any(task.skills_dir for task in request.tasks):
+        for agent in config.agents:
+            require_skills_support(agent)
     _preflight(config)
     job_dir = config.jobs_dir / config.job_name
     fresh = _open_job(job_dir, request)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
@@ -12,9 +13,18 @@ from orrery_core.results import pass_rate
 from orrery.jobs import TrialOutcome
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
+PIPED_WIDTH = 160
 WORLD_EDITING = {"reward", "cpr", "built"}
+
+
+def console() -> Console:
+    """Standard output for tables; wide where it is no terminal, so that nothing is cut."""
+    from rich.console import Console
+
+    return Console(highlight=False, width=None if sys.stdout.isatty() else PIPED_WIDTH)
 
 
 @dataclass(frozen=True)

@@ -50,6 +50,12 @@ class TaskDir:
         match = LEVEL.match(self.name)
         return int(match.group(1)) if match else None
 
+    @property
+    def skills_dir(self) -> str | None:
+        """Where the agent finds the skills, or None where the task brings none."""
+        place = self.config().get("environment", {}).get("skills_dir")
+        return place if isinstance(place, str) else None
+
     def problem(self) -> str | None:
         """Why Harbor would not run this directory, or None. Imports Harbor's task model: half a second."""
         if not (self.path / "task.toml").is_file():

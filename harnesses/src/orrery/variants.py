@@ -23,7 +23,7 @@ def without_skills(task: TaskDir, jobs_dir: Path) -> TaskDir:
     The folder stays, because the Dockerfile copies it. The `skills_dir` of task.toml and the lines of the
     instruction that name that place go.
     """
-    place = task.config().get("environment", {}).get("skills_dir")
+    place = task.skills_dir
 
     def clear(copy: Path) -> None:
         skills = copy / "environment" / "skills"
@@ -34,7 +34,7 @@ def without_skills(task: TaskDir, jobs_dir: Path) -> TaskDir:
             _drop_lines(copy / "task.toml", "skills_dir")
             _drop_lines(copy / "instruction.md", f"`{place}`")
 
-    return _variant(task, jobs_dir, "no-skills", clear)
+    return _variant(task, jobs_dir, "no-skills", task.name, clear)
 
 
 def _drop_lines(path: Path, word: str) -> None:
@@ -43,7 +43,7 @@ def _drop_lines(path: Path, word: str) -> None:
 
 
 def with_mutant(task: TaskDir, mutant: str, jobs_dir: Path) -> TaskDir:
-    """The task whose reference solution has the files of `mutants/<mutant>` laid over it."""
+    """The task, as `<task>--<mutant>`, whose solution has the files of `mutants/<mutant>` laid over it."""
     overlay = task.path / "mutants" / mutant
     solution = task.path / "solution" / "mod"
     for folder in (overlay, solution):
@@ -55,15 +55,15 @@ def with_mutant(task: TaskDir, mutant: str, jobs_dir: Path) -> TaskDir:
     def lay_over(copy: Path) -> None:
         shutil.copytree(overlay, copy / "solution" / "mod", dirs_exist_ok=True)
 
-    return _variant(task, jobs_dir, mutant, lay_over)
+    return _variant(task, jobs_dir, "mutants", f"{task.name}--{mutant}", lay_over)
 
 
-def _variant(task: TaskDir, jobs_dir: Path, label: str, change: Callable[[Path], None]) -> TaskDir:
+def _variant(task: TaskDir, jobs_dir: Path, label: str, name: str, change: Callable[[Path], None]) -> TaskDir:
     """A changed copy at `<jobs>/.variants/<label>-<content hash>/<family>/<name>`, made once per content."""
     digest = _content_hash(task.path)
-    target = jobs_dir.resolve() / FOLDER / f"{label}-{digest}" / task.family / task.name
+    target = jobs_dir.resolve() / FOLDER / f"{label}-{digest}" / task.family / name
     if not target.exists():
-        scratch = target.with_name(f".{task.name}.part")
+        scratch = target.with_name(f".{name}.part")
         shutil.rmtree(scratch, ignore_errors=True)
         shutil.copytree(task.path, scratch, symlinks=True)
         change(scratch)

@@ -60,8 +60,9 @@ def describe(task: TaskDir) -> tuple[dict[str, object], str]:
 
 def _print(rows: list[tuple[dict[str, object], str]]) -> None:
     from rich import box
-    from rich.console import Console
     from rich.table import Table
+
+    from orrery.tables import console
 
     if not rows:
         click.echo("no tasks")
@@ -71,8 +72,8 @@ def _print(rows: list[tuple[dict[str, object], str]]) -> None:
         table.add_column(title, justify="right" if title in ("level", "criteria") else "left", no_wrap=True)
     for row, _ in rows:
         table.add_row(*("-" if value is None else str(value) for value in row.values()))
-    console = Console(highlight=False)
-    console.print(table)
+    output = console()
+    output.print(table)
     for row, problem in rows:
         if problem:
-            console.print(f"{row['path']}: {problem}", markup=False, soft_wrap=True)
+            output.print(f"{row['path']}: {problem}", markup=False, soft_wrap=True)

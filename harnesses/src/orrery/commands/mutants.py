@@ -63,8 +63,9 @@ def _entry(verdict: Verdict) -> dict[str, object]:
 
 def _print(verdicts: list[Verdict]) -> None:
     from rich import box
-    from rich.console import Console
     from rich.table import Table
+
+    from orrery.tables import console
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for title in ("task", "mutant", "must fail", "verdict"):
@@ -72,6 +73,6 @@ def _print(verdicts: list[Verdict]) -> None:
     for verdict in verdicts:
         word = "killed" if verdict.killed else f"SURVIVED: {verdict.why}"
         table.add_row(verdict.task, verdict.mutant, verdict.criterion, word)
-    console = Console(highlight=False)
-    console.print(table)
-    console.print(f"{sum(verdict.killed for verdict in verdicts)} of {len(verdicts)} mutants killed")
+    output = console()
+    output.print(table)
+    output.print(f"{sum(verdict.killed for verdict in verdicts)} of {len(verdicts)} mutants killed")

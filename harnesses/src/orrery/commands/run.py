@@ -135,25 +135,23 @@ def _resume(paths: tuple[str, ...], options: list[str], job_name: str) -> str:
 
 
 def _print(result: JobResult) -> None:
-    from rich.console import Console
-
     from orrery.paths import shown
-    from orrery.tables import summary
+    from orrery.tables import console, summary
 
-    console = Console(highlight=False)
+    output = console()
     for table in summary(result.outcomes):
-        console.print(table)
+        output.print(table)
     for outcome in result.outcomes:
         if not outcome.counts:
-            console.print(f"error: {outcome.task}: {outcome.reason}", markup=False, soft_wrap=True)
-    console.print(
+            output.print(f"error: {outcome.task}: {outcome.reason}", markup=False, soft_wrap=True)
+    output.print(
         "mode: " + ", ".join(f"{key}={value}" for key, value in result.mode.items()),
         markup=False,
         soft_wrap=True,
     )
-    console.print(f"job: {shown(result.job_dir)}", markup=False, soft_wrap=True)
+    output.print(f"job: {shown(result.job_dir)}", markup=False, soft_wrap=True)
     if result.outcomes and not result.interrupted:
         from orrery.report import build
 
         page = build([result.job_dir], result.job_dir / "report")
-        console.print(f"report: {shown(page)}", markup=False, soft_wrap=True)
+        output.print(f"report: {shown(page)}", markup=False, soft_wrap=True)
