@@ -52,7 +52,9 @@ def test_a_command_runs_as_in_a_container(in_sandbox):
 
 def test_a_command_gets_no_open_file_but_its_own(in_sandbox):
     async def body(env):
-        assert (await env.exec("ls -l /proc/$$/fd | grep -c -- '->'; cat")).stdout == "3\n"
+        own = (await env.exec("exec ls /proc/self/fd")).stdout.split()
+        assert own == ["0", "1", "2", "3"]  # the last is the listed directory
+        assert (await env.exec("cat")).stdout == ""
 
     in_sandbox(body)
 
@@ -577,7 +579,9 @@ asyncio.run(main())
 """
 
 
-def test_a_killed_runner_leaves_no_process_and_the_next_start_sweeps(tmp_path, sandbox_state, open_sandbox):
+def test_a_killed_runner_leaves_no_process_and_the_next_start_sweeps(
+    tmp_path, sandbox_state, open_sandbox, monkeypatch
+):
     (tmp_path / "d").mkdir()
     (tmp_path / "t").mkdir()
     (tmp_path / "d/Dockerfile").write_text("FROM orrery/luanti-agent:1\n")
@@ -599,10 +603,15 @@ def test_a_killed_runner_leaves_no_process_and_the_next_start_sweeps(tmp_path, s
     assert marked("m-killed") == []
     assert left.exists()
 
-    from orrery.environments.state import RunDirectory
+    # A fresh process would start with an empty memory of its own run directory.
+    monkeypatch.setattr("orrery.environments.state._current", {})
 
-    assert left.name in RunDirectory(sandbox_state).swept
-    assert not left.exists()
+    async def main():
+        async with open_sandbox():
+            assert not left.exists()
+            assert not list(Path("/sys/fs/cgroup").glob(f"**/orrery-{runner.pid}-*"))
+
+    asyncio.run(main())
 
 
 async def ended(handle: int) -> bool:
@@ -664,6 +673,29 @@ def test_limits_are_control_groups_and_vanish_with_the_sandbox(in_sandbox):
 
     in_sandbox(body, memory_mb=300, cpus=1.5)
     assert groups and not any(path.exists() for path in groups)
+
+
+def test_bubblewrap_nests(in_sandbox):
+    inner = "bwrap --unshare-user --unshare-pid --unshare-net --ro-bind /usr /usr --symlink usr/bin /bin "
+    inner += "--symlink usr/lib /lib --symlink usr/lib64 /lib64 --tmpfs /proc --dev /dev --tmpfs /tmp "
+
+    async def body(env):
+        result = await env.exec(
+            inner + "sh -c 'ls -A /proc /opt /app 2> /dev/null; touch /tmp/x && echo ran'"
+        )
+        assert result.stdout == "/proc:\nran\n", result.stderr
+
+    in_sandbox(body)
+
+
+def test_a_fork_storm_ends_at_the_timeout(in_sandbox):
+    async def body(env):
+        with pytest.raises(RuntimeError, match="timed out"):
+            await env.exec("for i in $(seq 300); do (exec -a m-storm sleep 1000) & done; wait", timeout_sec=2)
+        assert marked("m-storm") == []
+        assert (await env.exec("echo alive")).stdout == "alive\n"
+
+    in_sandbox(body)
 
 
 @root_only

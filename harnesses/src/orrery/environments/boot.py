@@ -128,17 +128,12 @@ class Boot:
     process: asyncio.subprocess.Process
     pid: int
 
-    def kill_now(self) -> None:
-        """End every process inside at once: the first process takes its whole namespace with it."""
-        for pid in (self.pid, self.process.pid):
-            if self.process.returncode is None:
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-
     async def kill(self) -> None:
-        """The same, and wait for the end; idempotent."""
-        self.kill_now()
-        await self.process.wait()
+        """End every process inside (the first takes its namespace with it) and bubblewrap; idempotent."""
+        if self.process.returncode is None:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+            await self.process.wait()
 
 
 async def boot(view: View, *, share_network: bool, single_uid: bool) -> Boot:

@@ -57,7 +57,7 @@ def make_groups(name: str, limits: Limits, mounts: str | None = None) -> Control
     """Create control groups that enforce `limits`, or None where this process may not.
 
     Args:
-        name: unique; the groups are called `orrery-<name>`.
+        name: unique, with the pid of the runner in front; the groups are called `orrery-<name>`.
         mounts: the text of /proc/self/mounts, for tests.
     """
     if os.geteuid() != 0:
@@ -145,12 +145,13 @@ def _make(kind: str, parents: Iterable[Path], name: str, limits: Limits) -> Cont
     return None
 
 
-def sweep_groups(owners: Iterable[str]) -> None:
-    """Delete the groups that dead run directories left; their processes died with their runner."""
+def sweep_groups() -> None:
+    """Delete the groups of dead runners; the processes in them died with their runner."""
     version1, version2 = _hierarchies(Path("/proc/self/mounts").read_text())
     for place in {*version1.values(), *([version2] if version2 else [])}:
-        for owner in owners:
-            for group in place.glob(f"{PREFIX}{owner}-*"):
+        for group in place.glob(f"{PREFIX}*-*"):
+            owner = group.name.removeprefix(PREFIX).partition("-")[0]
+            if not Path("/proc", owner).exists():
                 with suppress(OSError):
                     group.rmdir()
 

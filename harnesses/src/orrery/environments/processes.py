@@ -12,8 +12,8 @@ from collections.abc import Awaitable
 from contextlib import suppress
 from pathlib import Path
 
-BATCH = 256
-"""Processes killed at a time, each of which takes a file descriptor of ours."""
+WAITED = 256
+"""Processes waited for at a time; each takes a file descriptor of ours."""
 
 ROUNDS = 200
 """A tree that still grows after so many rounds is a fork bomb; the caller ends its whole sandbox."""
@@ -59,7 +59,7 @@ def descendants(root: int) -> set[int]:
     return found & alive
 
 
-def kill_tree(root: int, deadline_s: float = 20) -> bool:
+def kill_tree(root: int, deadline_s: float = 60) -> bool:
     """Kill everything below `root`, then `root`; returns whether nothing is left.
 
     All are stopped before the first is killed: a shell must not go on to its next line because the program
@@ -92,15 +92,15 @@ def _send(pids: set[int], number: signal.Signals) -> None:
 
 
 def _kill_and_wait(pids: set[int], end: float) -> None:
+    """Kill all and wait for the end of some; whoever is left shows up in the caller's next round."""
     poll = select.poll()
     handles: set[int] = set()
     try:
-        for pid in sorted(pids)[:BATCH]:
+        for pid in sorted(pids)[:WAITED]:
             with suppress(OSError):
-                handle = os.pidfd_open(pid)
-                handles.add(handle)
+                handles.add(handle := os.pidfd_open(pid))
                 poll.register(handle, select.POLLIN)
-                signal.pidfd_send_signal(handle, signal.SIGKILL)
+        _send(pids, signal.SIGKILL)
         waiting = set(handles)
         while waiting and (left := end - time.monotonic()) > 0:
             for handle, _ in poll.poll(left * 1000):

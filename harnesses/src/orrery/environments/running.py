@@ -67,7 +67,7 @@ class RunningSandbox:
         await self._session.attach(
             self._boot.pid, own_network=not share_network, single_uid=self.single_uid, cgroups=paths
         )
-        self._session.on_runaway = self._boot.kill_now
+        self._session.on_runaway = self._boot.kill
 
     def _roots(self) -> list[int]:
         return [self._boot.pid if self._boot else 0, *self.session.running]

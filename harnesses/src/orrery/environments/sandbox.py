@@ -259,10 +259,10 @@ class SandboxEnvironment(OrreryEnvironment):
 def _run_directory() -> RunDirectory:
     """This process's run directory; what dead processes left is swept when it is made."""
     run = run_directory()
-    if run.swept is not None:
-        sweep_groups(run.swept)
+    if not run.tidied:
+        sweep_groups()
         expire_caches()
-        run.swept = None
+        run.tidied = True
     return run
 
 

@@ -7,7 +7,7 @@ import json
 import os
 import socket
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,7 +43,7 @@ class Session:
         self._turn = asyncio.Lock()
         self._running: set[int] = set()
         self._draining: set[int] = set()
-        self.on_runaway: Callable[[], None] = lambda: None
+        self.on_runaway: Callable[[], Awaitable[None]] | None = None
         """Called when a tree could not be killed; has to end the whole sandbox."""
 
     @classmethod
@@ -170,7 +170,8 @@ class Session:
 
     async def _kill(self, supervisor: int) -> None:
         if not await asyncio.to_thread(kill_tree, supervisor):
-            self.on_runaway()
+            assert self.on_runaway is not None
+            await self.on_runaway()
 
     def _drain(self, handle: int) -> None:
         """Keep reading what background processes write, so that they do not die of a closed pipe."""

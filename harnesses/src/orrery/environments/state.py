@@ -14,6 +14,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -104,11 +105,12 @@ class RunDirectory:
         runs = state / "run"
         runs.mkdir(exist_ok=True, mode=0o700)
         with locked(state / "run.lock"):  # nobody may take a directory for dead before its lock is held
-            self.swept: list[str] | None = _sweep(runs)
+            _sweep(runs)
             self.path = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=runs))
             self._lock = (self.path / "lock").open("w")
             fcntl.flock(self._lock, fcntl.LOCK_EX)
         self._owner = os.getpid()
+        self.tidied = False
         atexit.register(self._leave)
 
     def trial(self) -> Path:
@@ -131,9 +133,8 @@ def expire_caches() -> None:
                     remove_tree(path)
 
 
-def _sweep(runs: Path) -> list[str]:
-    """Delete the directories of dead processes; returns their names."""
-    swept = []
+def _sweep(runs: Path) -> None:
+    """Delete the directories of dead processes."""
     for directory in runs.iterdir():
         with (directory / "lock").open("a") as file:
             try:
@@ -141,17 +142,17 @@ def _sweep(runs: Path) -> list[str]:
             except BlockingIOError:
                 continue
             remove_tree(directory)
-            swept.append(directory.name)
-    return swept
 
 
 _current: dict[tuple[int, Path], RunDirectory] = {}
+_turn = threading.Lock()
 
 
 def run_directory() -> RunDirectory:
     """The run directory of this process under the present state directory; dead ones are swept first."""
     state = state_dir()
     key = (os.getpid(), state)
-    if key not in _current:
-        _current[key] = RunDirectory(state)
-    return _current[key]
+    with _turn:  # trials start on several threads, and a second one would lose its lock when collected
+        if key not in _current:
+            _current[key] = RunDirectory(state)
+        return _current[key]
