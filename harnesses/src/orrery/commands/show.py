@@ -7,12 +7,16 @@ from orrery_core.errors import UserError
 
 
 @click.command()
-@click.argument("path")
-def command(path: str) -> None:
+@click.argument("path", metavar="TASK|FAMILY")
+@click.option("--verbs", is_flag=True, help="Instead, list the verbs that checks of a family can use.")
+def command(path: str, verbs: bool) -> None:
     """Show one task: what the agent is asked, the hidden checks by stage, and the mutants.
 
     The checks are for authors and reviewers; an agent never sees them.
     """
+    if verbs:
+        _show_verbs(path)
+        return
     from orrery.paths import shown
     from orrery.specs import read_spec
     from orrery.tasks import find_tasks
@@ -40,3 +44,18 @@ def command(path: str) -> None:
     lines += ["", "mutants"]
     lines += [f"  {mutant.id}  caught by {mutant.criterion}: {mutant.mistake}" for mutant in spec.mutants]
     click.echo("\n".join(lines))
+
+
+def _show_verbs(family: str) -> None:
+    from orrery_worldedit.games import FAMILIES, verbs_class
+    from orrery_worldedit.verbs import Kind, verbs_of
+
+    if family not in FAMILIES:
+        raise UserError(f"{family}: no family with verbs", mend=f"name one of: {', '.join(FAMILIES)}")
+    verbs = verbs_of(verbs_class(family)).values()
+    for kind in Kind:
+        click.echo(f"{kind.value} verbs")
+        for verb in (verb for verb in verbs if verb.kind is kind):
+            arguments = ", ".join(n if required else f"[{n}]" for n, (_, required) in verb.parameters.items())
+            click.echo(f"  {verb.name}({arguments})  {verb.doc}")
+        click.echo("")
