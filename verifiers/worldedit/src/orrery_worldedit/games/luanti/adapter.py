@@ -102,7 +102,7 @@ def syntax_errors(machine: Machine, package: Package, workdir: Path) -> list[str
             limits=limits(SYNTAX_S),
         ) as world:
             for name in package.lua_files:
-                text = (package.root / name).read_bytes().decode("latin-1")
+                text = (package.root / name).read_bytes().decode("latin-1").replace("\0", "\u0100")
                 answer = world.ask(_COMPILE, {"name": f"={name}", "text": text})
                 if isinstance(answer, str):
                     found.append(answer[:300])
@@ -118,12 +118,14 @@ def syntax_errors(machine: Machine, package: Package, workdir: Path) -> list[str
 
 _COMPILE = """
 local function byte(c) return string.char(string.byte(c) + 64) end
-local text = string.gsub(arg.text, "\\195([\\128-\\191])", byte)
+local text = string.gsub(arg.text, "\\196\\128", "\\0")
+text = string.gsub(text, "\\195([\\128-\\191])", byte)
 text = string.gsub(text, "\\194([\\128-\\191])", "%1")
 local chunk, problem = loadstring(text, arg.name)
 return chunk and true or problem
 """
-# The text comes as Latin-1 in UTF-8, so that any bytes survive the channel; it is turned back first.
+# The text comes as Latin-1 in UTF-8, so that any bytes survive the channel; it is turned back first. A zero
+# byte, which would end the text there, comes as code point 256.
 
 
 def diff(before: dict[str, Any], after: dict[str, Any]) -> list[registry.Change]:
