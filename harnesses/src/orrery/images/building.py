@@ -78,7 +78,7 @@ def build(
     if rootfs:
         from orrery.images.rootfs import unpack
 
-        return [name for name in chosen if unpack(name, force=force, report=report)]
+        return unpack(chosen, force=force, report=report)
     engine = _connect()
     built = []
     for root in dict.fromkeys(root_of(name) for name in chosen):
