@@ -2,8 +2,8 @@
 
     .venv/bin/python scripts/bench_parts/engine.py [--compose]
 
-`measure` and `measure_trial` are what scripts/bench calls. Every number is seconds of wall clock on this machine, under
-whatever load it has; the load is part of the answer.
+`measure` and `measure_trial` are what scripts/bench calls. Every number is seconds of wall clock on this machine,
+under whatever load it has; the load is part of the answer.
 """
 
 from __future__ import annotations
