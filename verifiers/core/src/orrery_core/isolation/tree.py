@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -59,7 +60,10 @@ def usage(root: int) -> Usage:
 
 
 def stored(folders: tuple[Path, ...], entries_max: int) -> tuple[int, int]:
-    """Bytes on disk and number of entries below `folders`, links not followed; stops after `entries_max`."""
+    """Bytes on disk and number of entries below `folders`, links not followed; stops after `entries_max`.
+
+    A path too long to be opened, which the subject can make from a shorter root, counts as too many entries.
+    """
     size = entries = 0
     waiting = [os.fspath(folder) for folder in folders]
     while waiting and entries <= entries_max:
@@ -75,4 +79,8 @@ def stored(folders: tuple[Path, ...], entries_max: int) -> tuple[int, int]:
                         size += entry.stat(follow_symlinks=False).st_blocks * 512
         except (FileNotFoundError, NotADirectoryError):
             continue
+        except OSError as error:
+            if error.errno != errno.ENAMETOOLONG:
+                raise
+            entries = entries_max + 1
     return size, entries

@@ -239,6 +239,11 @@ class LuantiGame(terrain.Terrain, items.Items, people.People, combat.Combat, for
         self._worlds_ended = self._worlds
         try:
             self.world.stop()
+        except InfrastructureError:
+            raise
+        except Exception:
+            if not self.hostile:
+                raise
         finally:
             remove(self._workdir / f"world{self._worlds}")
 
