@@ -26,6 +26,7 @@ def command(paths: tuple[str, ...], repeat: int, environment: str, concurrent: i
     """
     from orrery import compile as compiler
     from orrery.checks import judge
+    from orrery.paths import shown
     from orrery.progress import Progress
     from orrery.runner import Request, run_job
     from orrery.tasks import find_tasks
@@ -52,6 +53,7 @@ def command(paths: tuple[str, ...], repeat: int, environment: str, concurrent: i
         click.echo(f"{task.family}/{task.name}: {'sound' if not missed else 'NOT SOUND'}")
         for finding in missed:
             click.echo(f"  {finding.bar}: {finding.why}")
+    click.echo(f"job: {shown(result.job_dir)}")
     if result.missing or any(not outcome.counts for outcome in result.outcomes):
         return 3
     return 1 if findings else 0

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 def command(paths: tuple[str, ...], environment: str, concurrent: int, jobs_dir: Path, as_json: bool) -> int:
     """Run every mutant as if it were the solution; each must be caught by the criterion it names."""
     from orrery.mutants import judge, plan
+    from orrery.paths import shown
     from orrery.progress import Progress
     from orrery.runner import Request, run_job
     from orrery.tasks import find_tasks, require_valid
@@ -45,6 +46,7 @@ def command(paths: tuple[str, ...], environment: str, concurrent: int, jobs_dir:
         click.echo(json.dumps({"mutants": [_entry(verdict) for verdict in verdicts]}, indent=2))
     else:
         _print(verdicts)
+        click.echo(f"job: {shown(result.job_dir)}")
     if result.interrupted:
         return INTERRUPTED
     if result.missing or any(not outcome.counts for outcome in result.outcomes):
