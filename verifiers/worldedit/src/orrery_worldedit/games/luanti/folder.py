@@ -46,6 +46,8 @@ _SETTINGS: dict[str, str] = {
     "max_packets_per_iteration": "4096",
     "max_simultaneous_block_sends_per_client": "64",
     "debug_log_level": "action",
+    # Blocks come back from disk by a thread of their own, whenever that is: they never leave memory.
+    "server_unload_unused_data_timeout": "1000000",
 }
 
 # Flat ground: the topmost solid node is at y = 8. Nothing else in it, so behaviour is repeatable to the byte.

@@ -26,9 +26,10 @@ _LIBS = ("-ldl", "-lpthread")
 
 _PAGE = 4096
 _MAGIC = 0x4F525259
-_LAYOUT = 2
+_LAYOUT = 4
 # Slots of `struct page` in gate.c, eight bytes each.
-_TARGET, _DONE, _IDLE_WAITS, _VIRTUAL_US, _FREERUN, _STEP_US, _ATTACHED, _RECEIVING, _SENDING = range(1, 10)
+_TARGET, _DONE, _IDLE_WAITS, _VIRTUAL_US, _FREERUN, _STEP_US = range(1, 7)
+_ATTACHED, _RECEIVING, _SENDING, _RECEIVED, _SENT, _ENDING = range(7, 13)
 
 _POLL_S = 0.0002  # how often the page is looked at: a step of an empty world takes about this long
 
@@ -167,11 +168,23 @@ class Gate:
 
     @property
     def receiving(self) -> bool:
+        """Whether a datagram is on its way from the server's socket to its packet queue."""
         return bool(self._get(_RECEIVING))
 
     @property
     def sending(self) -> bool:
+        """Whether the server still has something to put into its socket."""
         return bool(self._get(_SENDING))
+
+    @property
+    def received(self) -> int:
+        """Datagrams that the server has taken from its socket."""
+        return self._get(_RECEIVED)
+
+    @property
+    def sent(self) -> int:
+        """Datagrams that the server has put into its socket."""
+        return self._get(_SENT)
 
     @property
     def virtual_s(self) -> float:
@@ -195,6 +208,16 @@ class Gate:
         """
         seen = self.idle_waits
         self.wait(lambda: self.idle_waits >= seen + 2, watch)
+
+    def end(self, watch: Watch) -> None:
+        """Let a server whose shutdown was requested take the step in which it hears of it, and no other."""
+        if self.mode == "510":  # the main thread leaves by itself once that step is over
+            self.grant(1)
+            return
+        self.steps(1, watch)
+        self._set(_ENDING, 1)
+        self.wait(lambda: self._get(_ENDING) == 2, watch)
+        self.grant(1)  # the main thread wakes; what it adds then is taken by nobody
 
     def freerun(self) -> None:
         """Open the gate for good: the server runs in real time from here on."""

@@ -6,9 +6,7 @@ import socket
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
-from orrery_core.errors import InfrastructureError
 from orrery_core.isolation import Isolation, Limits, SubjectProcess
 
 from . import diagnose, folder, gate
@@ -160,21 +158,13 @@ class Server:
         cause, reason = diagnose.explain(code, self._process.verdict, tail)
         return ServerDied(cause, reason, tail)
 
-    def inbox_empty(self) -> bool:
-        """Whether every datagram sent to the server has reached its packet queue."""
-        # The order matters: the receive thread raises its flag before it takes a datagram from the socket.
-        return _receive_queue(self.port) == 0 and not self.gate.receiving
-
     # -- the end
 
     def stop(self, ask: Callable[[], None]) -> ServerDied | None:
         """End the server cleanly; `ask` makes it request its own shutdown. Returns what went wrong."""
         assert self._process is not None
         ask()
-        # The request takes one step. Servers up to 5.8 then sleep until one more is granted. Not a step
-        # further, so that the world they leave is the same every time.
-        for _ in range(2 if self.install.gate_mode == "56" else 1):
-            self._step_or_end()
+        self.gate.end(self.watch("the last step took"))
         try:
             code = self._process.wait(EXIT_S)
         except TimeoutError:
@@ -185,15 +175,6 @@ class Server:
         failure = self.death()
         reason = f"the server did not shut down cleanly: {failure.reason}"
         return ServerDied("shutdown", reason, failure.log_tail)
-
-    def _step_or_end(self) -> None:
-        target = self.gate.grant(1)
-        deadline = time.monotonic() + EXIT_S
-
-        def over() -> bool:
-            return self.gate.done >= target or not self.running or time.monotonic() > deadline
-
-        Gate.wait(over, lambda: None)
 
     def kill(self) -> None:
         """End the process now."""
@@ -213,19 +194,3 @@ def _free_port(kind: socket.SocketKind) -> int:
     with socket.socket(socket.AF_INET, kind) as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
-
-
-def _receive_queue(port: int) -> int:
-    """Bytes waiting in the UDP socket on 127.0.0.1:`port`; 0 when there is no such socket."""
-    try:
-        text = Path("/proc/net/udp").read_text()
-    except OSError as error:
-        raise InfrastructureError(
-            f"cannot read /proc/net/udp: {error}", mend="mount /proc in the verifier's container"
-        ) from error
-    mark = f" 0100007F:{port:04X} "
-    at = text.find(mark)
-    if at < 0:
-        return 0
-    # "… local remote st tx_queue:rx_queue …"
-    return int(text[at + len(mark) :].split(None, 3)[2].partition(":")[2], 16)

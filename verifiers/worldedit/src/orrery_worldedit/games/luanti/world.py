@@ -18,6 +18,7 @@ from .failures import ProbeSilent, ServerDied, StepTimeout, WorldFailure
 from .folder import WorldFolder, probe_name
 from .gate import Gate
 from .install import Install
+from .mail import Mail
 from .server import Server, ServerLimits
 
 __all__ = [
@@ -103,6 +104,7 @@ class World:
             limits=limits or ServerLimits(),
         )
         self._transcript = Transcript()
+        self._mail = Mail()
         self._vanilla: frozenset[str] | None = None
         self._steps_before = 0  # in earlier runs of the server on this world
         self._ahead: int | None = None  # how far the probe's count of steps is ahead of the gate's
@@ -132,7 +134,7 @@ class World:
     def stop(self) -> WorldFailure | None:
         """End the world cleanly. Returns what went wrong in doing so; no effect when it is over already."""
         for name in list(self.players):
-            self.players.pop(name).close()
+            self._close(name)
         if not self._started:
             return None
         try:
@@ -165,6 +167,8 @@ class World:
         if failure is not None:
             self._fail(failure)
         self._launch()
+        if self.arena_radius:
+            self._generate()  # reads it back from disk, before a player needs it
         for name in names:
             self.join(name)
 
@@ -301,14 +305,26 @@ class World:
         self._guard(lambda: self._server.gate.settle(watch))
 
     def _deliver(self) -> None:
+        """Until everything that players have sent has been handled by the server."""
+        gate, road = self._server.gate, self._mail.to_server
+        sent = self._mail.sent(self.players.values())
         watch = self._server.watch("receiving packets took")
-        self._guard(lambda: Gate.wait(self._server.inbox_empty, watch))
+        self._guard(lambda: Gate.wait(lambda: road.empty(sent, gate.received) and not gate.receiving, watch))
         self.settle()
 
     def _fetch(self) -> None:
-        gate, watch = self._server.gate, self._server.watch("sending to the players took")
-        self._guard(lambda: Gate.wait(lambda: not gate.sending, watch))
-        self._pump()
+        """Until everything that the server has sent has been taken in by the players."""
+        gate, road = self._server.gate, self._mail.to_players
+        watch = self._server.watch("sending to the players took")
+
+        def taken_in() -> bool:
+            if gate.sending:
+                return False
+            sent = gate.sent
+            self._pump()
+            return road.empty(sent, self._mail.arrived(self.players.values()))
+
+        self._guard(lambda: Gate.wait(taken_in, watch))
 
     def _connected(self) -> list[Bot]:
         return [bot for bot in self.players.values() if bot.state != "denied"]
@@ -337,29 +353,35 @@ class World:
         self.players[name] = bot
         try:
             bot.begin()
-            self._until(lambda: bot.idle, bot, "connecting")
+            self._until(lambda: bot.idle or bot.state == "denied", bot, "connecting")
             self._deliver()
             self._steps(1)
             self._until(lambda: bot.state in ("joined", "denied"), bot, "joining")
             if bot.state == "joined":
+                self.flush()  # the server has to hear of it before time goes on
                 self._steps(JOIN_STEPS)
                 self.flush()
         except BaseException:
-            self.players.pop(name, None)
-            bot.close()
+            self._close(name)
             raise
         if bot.state == "denied":
-            del self.players[name]
-            bot.close()
+            self._close(name)
             raise JoinDenied(f"{name} could not join: {bot.denied}")
         return bot
 
     def leave(self, name: str) -> None:
         """Let a player disconnect."""
         self.flush()
-        self.players.pop(name).close()
+        self._close(name)
         self._deliver()
         self._steps(LEAVE_STEPS)
+        if not self.players:
+            self._mail.to_players.forgive(self._server.gate.sent, self._mail.arrived(()))
+
+    def _close(self, name: str) -> None:
+        bot = self.players.pop(name)
+        bot.close()
+        self._mail.gone(bot)
 
     def _until(self, condition: Callable[[], bool], bot: Bot, what: str) -> None:
         watch = self._server.watch(f"{what} took")
@@ -378,6 +400,7 @@ class World:
 
         def begun() -> None:
             self._started = True
+            self._mail = Mail()
             self._transcript.new_run(self._steps_before, events_before)
 
         self._guard(lambda: self._server.start(begun, self._announced))
