@@ -2,8 +2,8 @@
 
     .venv/bin/python scripts/bench_parts/engine.py [--compose]
 
-`measure` and `measure_trial` are what scripts/bench calls. Every number is seconds of wall clock on this machine,
-under whatever load it has; the load is part of the answer.
+`measure` and `measure_trial` are what scripts/bench calls. Every number is seconds of wall clock on
+this machine, under whatever load it has; the load is part of the answer.
 """
 
 from __future__ import annotations
@@ -69,9 +69,8 @@ async def measure(rounds: int = 5) -> dict[str, Any]:
             await timed("start", lambda made=made: made.start(False))
             await timed("exec", lambda made=made: made.exec("true", user="root", cwd="/"))
             await timed("up_20mb", lambda made=made: made.upload_dir(folder / "big", "/tmp/big"))
-            await timed(
-                "down_20mb", lambda made=made: made.download_dir("/tmp/big", folder / f"back{number}")
-            )
+            back = folder / f"back{number}"
+            await timed("down_20mb", lambda made=made, back=back: made.download_dir("/tmp/big", back))
             await timed("stop", lambda made=made: made.stop(True))
     # The first round connects and may build; it is no part of the medians.
     medians = {name: round(statistics.median(values[1:]), 3) for name, values in times.items()}
