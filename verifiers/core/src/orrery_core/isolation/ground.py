@@ -15,7 +15,7 @@ from orrery_core.isolation import apart, seccomp
 from orrery_core.isolation.launch import Order, sandbox, words
 from orrery_core.isolation.model import SUBJECT_UID, Bind, Limits
 from orrery_core.isolation.process import Running, SubjectProcess, read_child
-from orrery_core.isolation.tools import find_bwrap, find_tool
+from orrery_core.isolation.tools import addresses_can_be_fixed, find_bwrap, find_tool
 from orrery_core.isolation.userns import user_namespace
 
 NESTED_UID, NESTED, UID = "nested-uid", "nested", "uid"
@@ -80,6 +80,11 @@ class Isolation:
                 isolation._fresh_proc = False
         return isolation
 
+    @property
+    def addresses(self) -> str:
+        """ "fixed" where `fixed_addresses` can be had here, else "random"; part of comparability."""
+        return "fixed" if addresses_can_be_fixed() else "random"
+
     def grant(self, path: Path) -> None:
         """Hand a file, or a directory with all it holds, to the subject; symbolic links are not followed."""
         if self.mode == NESTED:
@@ -113,14 +118,15 @@ class Isolation:
             env: its whole environment; acts on the program itself alone (LD_PRELOAD).
             proc: whether /proc shows its own processes; empty otherwise.
             network: whether it shares the judge's network; otherwise a private one with nothing in it.
-            fixed_addresses: no randomisation of its address space.
+            fixed_addresses: no randomisation of its address space, where that can be had (see `addresses`).
             stdout: file for its standard output and error together; dropped where None.
             stdin: descriptor for its standard input (one end of a socket, see `pipes`); /dev/null where None.
 
         Raises:
             InfrastructureError: a bind is missing, or the sandbox does not start.
         """
-        order = Order(words(argv), tuple(binds), dict(env), limits, cwd, proc, network, fixed_addresses)
+        fixed = fixed_addresses and addresses_can_be_fixed()
+        order = Order(words(argv), tuple(binds), dict(env), limits, cwd, proc, network, fixed)
         for bind in order.binds:
             if not bind.source.exists():
                 raise InfrastructureError(f"bind {bind.target}: {bind.source} does not exist")

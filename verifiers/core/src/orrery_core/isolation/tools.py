@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import shutil
+import subprocess
+from functools import cache
 from pathlib import Path
 
 from orrery_core.errors import InfrastructureError
@@ -41,3 +43,10 @@ def find_tool(name: str) -> str:
     if not found:
         raise InfrastructureError(f"{name} is not installed", mend="apt-get install util-linux coreutils")
     return found
+
+
+@cache
+def addresses_can_be_fixed() -> bool:
+    """Whether a process may turn off the randomisation of its addresses; default container profiles refuse."""
+    line = [find_tool("setarch"), "-R", "--", find_tool("true")]
+    return subprocess.run(line, capture_output=True, check=False).returncode == 0

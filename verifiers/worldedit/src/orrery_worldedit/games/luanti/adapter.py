@@ -64,7 +64,11 @@ class Machine:
 
     @property
     def mode(self) -> dict[str, str]:
-        return {"isolation": self.isolation.mode, "gate": self.install.gate_mode}
+        return {
+            "isolation": self.isolation.mode,
+            "addresses": self.isolation.addresses,
+            "gate": self.install.gate_mode,
+        }
 
 
 def machine() -> Machine:
