@@ -47,6 +47,6 @@ def find_tool(name: str) -> str:
 
 @cache
 def addresses_can_be_fixed() -> bool:
-    """Whether a process may turn off the randomisation of its addresses; default container profiles refuse."""
+    """Whether a process may have the same addresses each time; default container profiles refuse."""
     line = [find_tool("setarch"), "-R", "--", find_tool("true")]
     return subprocess.run(line, capture_output=True, check=False).returncode == 0
