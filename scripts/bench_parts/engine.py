@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 ENGINE = "orrery.environments.engine:EngineEnvironment"
-IMAGE = "orrery/debian-luanti:1"
+IMAGE = "orrery/luanti-agent:1"
 TASK = """\
 schema_version = "1.4"
 artifacts = ["/app/mod"]
