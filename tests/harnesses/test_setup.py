@@ -64,7 +64,7 @@ def test_an_unknown_option_is_usage(checkout: Path) -> None:
 
 def needs_system_packages() -> None:
     servers = ("/usr/libexec/luanti/luantiserver", "/usr/lib/minetest/minetestserver")
-    if not any(os.access(server, os.X_OK) for server in servers) or not shutil.which("lua5.1"):
+    if not any(os.access(server, os.X_OK) for server in servers):
         pytest.skip("the system packages are not installed here")
 
 
@@ -117,7 +117,7 @@ def test_an_ordinary_user_gets_the_exact_command(checkout: Path) -> None:
     assert result.returncode == 3
     command = result.stderr.split("mend: ")[1]
     assert command.startswith("sudo apt-get update && sudo apt-get install --no-install-recommends -y ")
-    assert {"gcc", "lua5.1"} <= set(command.split())
+    assert {"gcc", "luanti-server"} <= set(command.split())
     assert not (checkout / ".venv").exists()
 
 
