@@ -199,6 +199,15 @@ def test_other_versions_are_not_merged_and_the_note_names_them(change: dict[str,
     assert ("luanti/l1_a" if "task_version" in change else "luanti (luanti)") in note
 
 
+def test_versions_of_a_task_say_nothing_about_other_tasks() -> None:
+    one = trial("l1_a", versions={"task": "1.0", "spec": "aa", "engine": "5.6.1"})
+    other = trial("l1_b", versions={"task": "2.0", "spec": "bb", "engine": "5.6.1"})
+    jobs = [Job("job", (one, other))]
+    (group,) = grouping.groups(jobs)
+    assert group.overall.trials == 2
+    assert grouping.notes(jobs, [group]) == ()
+
+
 def test_subjects_differ_by_model_version_and_options() -> None:
     subjects = [AGENT, replace(AGENT, model="m2"), replace(AGENT, version="2"), replace(AGENT, options="x=1")]
     trials = tuple(trial("l1_a", number=n, subject=subject) for n, subject in enumerate(subjects))

@@ -25,6 +25,10 @@ from orrery.report.aggregate import (
 from orrery.report.model import Job, Subject, Trial
 
 
+PER_TASK = frozenset({"task", "spec"})
+"""Versions that belong to one task; all others belong to the family's verifier."""
+
+
 @dataclass(frozen=True)
 class Group:
     """All trials that may be counted together: one subject, one version of every task and verifier."""
@@ -177,7 +181,8 @@ def _versions(trials: Iterable[Trial]) -> dict[str, object]:
         if trial.task_version:
             found[trial.task_key] = trial.task_version
         for name, version in trial.versions.items():
-            found[f"{name} ({trial.family})"] = version
+            scope = trial.task_key if name in PER_TASK else trial.family
+            found[f"{name} ({scope})"] = version
     return found
 
 
