@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import time
 from pathlib import Path
 
 import pytest
@@ -176,6 +177,9 @@ def test_nothing_is_left_of_a_world(tmp_path: Path) -> None:
     pid = running._server._process.pid
     assert alive(pid)
     assert running.stop() is None
+    deadline = time.monotonic() + 10  # the kernel takes a namespace down after its first process has ended
+    while alive(pid) and time.monotonic() < deadline:
+        time.sleep(0.01)
     assert not alive(pid)
     assert running.stop() is None
 

@@ -28,8 +28,8 @@ _PAGE = 4096
 _MAGIC = 0x4F525259
 _LAYOUT = 4
 # Slots of `struct page` in gate.c, eight bytes each.
-_TARGET, _DONE, _IDLE_WAITS, _VIRTUAL_US, _FREERUN, _STEP_US = range(1, 7)
-_ATTACHED, _RECEIVING, _SENDING, _RECEIVED, _SENT, _ENDING = range(7, 13)
+_TARGET, _DONE, _IDLE_WAITS = 1, 2, 3
+_FREERUN, _STEP_US, _ATTACHED, _RECEIVING, _SENDING, _RECEIVED, _SENT, _ENDING = range(5, 13)
 
 _POLL_S = 0.0002  # how often the page is looked at: a step of an empty world takes about this long
 
@@ -185,10 +185,6 @@ class Gate:
     def sent(self) -> int:
         """Datagrams that the server has put into its socket."""
         return self._get(_SENT)
-
-    @property
-    def virtual_s(self) -> float:
-        return self._get(_VIRTUAL_US) / 1_000_000
 
     def grant(self, steps: int) -> int:
         """Let the server take `steps` more steps; returns the value of `done` when it has."""
