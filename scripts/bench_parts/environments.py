@@ -36,7 +36,9 @@ def measure() -> Table:
         "podman-compose": _median("podman", "public"),
     }
     anchor = medians["podman-compose"]
-    table = Table("environment", "s / trial", "target s", "podman-compose / this", title=f"trial overhead, n = {ROUNDS}")
+    table = Table(
+        "environment", "s / trial", "target s", "podman-compose / this", title=f"trial overhead, n = {ROUNDS}"
+    )
     for name, seconds in medians.items():
         shown = "not measured (podman and podman-compose needed)" if seconds is None else f"{seconds:.2f}"
         ratio = f"{anchor / seconds:.0f}" if anchor and seconds else ""

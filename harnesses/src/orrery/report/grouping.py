@@ -24,7 +24,6 @@ from orrery.report.aggregate import (
 )
 from orrery.report.model import Job, Subject, Trial
 
-
 PER_TASK = frozenset({"task", "spec"})
 """Versions that belong to one task; all others belong to the family's verifier."""
 

@@ -3,7 +3,7 @@
 
 local insecure, captured, encode, events = ...
 local next, type, rawget, rawequal, tostring, pairs = next, type, rawget, rawequal, tostring, pairs
-local sort = table.sort
+local sort, find = table.sort, string.find
 local tag = encode.tag
 local getmetatable = insecure.debug.getmetatable
 local copy, globals = captured.copy, _G
@@ -20,12 +20,20 @@ end
 
 local function watch(label, live)
 	if type(live) == "table" then
-		watched[#watched + 1] = {label = label, live = live, was = copy(live)}
+		watched[#watched + 1] = {label = label, live = live, was = copy(live), meta = getmetatable(live)}
 	end
+end
+
+-- A registry grows, but what it answers for a name it lacks (an alias, nothing) stays the game's.
+local function watch_metatable(label, live)
+	watched[#watched + 1] = {label = label, live = live, was = {}, meta = getmetatable(live)}
 end
 
 -- Plain values of core and _G are settings and handles; only functions and tables have an identity to keep.
 local function compare(entry, found)
+	if not rawequal(getmetatable(entry.live), entry.meta) then
+		found[#found + 1] = entry.label .. "(metatable) -> replaced"
+	end
 	for key, was in next, entry.was do
 		local kind = type(was)
 		if (kind == "function" or kind == "table") and not expected[entry.label .. tostring(key)] then
@@ -48,6 +56,11 @@ function tamper.watch()
 	watch("vector.", rawget(globals, "vector"))
 	for name, methods in next, captured.classes do
 		watch(name .. ":", methods)
+	end
+	for name, value in next, core do
+		if type(value) == "table" and find(name, "^registered_") then
+			watch_metatable("core." .. name .. " ", value)
+		end
 	end
 	-- Where callbacks live that every registered thing falls back to.
 	for _, name in pairs({"nodedef_default", "craftitemdef_default", "tooldef_default", "noneitemdef_default"}) do
