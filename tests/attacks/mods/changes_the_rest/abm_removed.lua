@@ -1,0 +1,1 @@
+table.remove(core.registered_abms)

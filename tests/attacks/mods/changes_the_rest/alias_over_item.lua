@@ -1,0 +1,1 @@
+core.register_alias_force('default:apple', 'default:stick')

@@ -1,0 +1,1 @@
+core.clear_registered_biomes()

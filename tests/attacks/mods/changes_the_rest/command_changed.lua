@@ -1,0 +1,1 @@
+core.override_chatcommand('me', {func = function() return true end})

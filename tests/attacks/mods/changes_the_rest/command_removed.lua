@@ -1,0 +1,1 @@
+core.registered_chatcommands['me'] = nil

@@ -1,0 +1,1 @@
+core.registered_items['default:dirt'] = nil

@@ -1,0 +1,1 @@
+core.unregister_item('default:dirt')

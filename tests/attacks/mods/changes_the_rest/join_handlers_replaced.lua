@@ -1,0 +1,1 @@
+core.registered_on_joinplayers = {}

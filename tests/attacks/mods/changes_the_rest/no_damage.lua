@@ -1,0 +1,1 @@
+core.settings:set('enable_damage', 'false')

@@ -1,0 +1,1 @@
+core.nodedef_default.stack_max = 5

@@ -1,0 +1,1 @@
+core.registered_privileges['interact'] = nil

@@ -1,0 +1,1 @@
+core.register_craft({output = 'default:diamond 99', recipe = {{'default:dirt'}}})

@@ -1,0 +1,1 @@
+core.clear_craft({output = 'default:chest'})

@@ -1,0 +1,1 @@
+setmetatable(core.registered_items, {__index = function() return {stack_max = 5} end})

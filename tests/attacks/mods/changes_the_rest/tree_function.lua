@@ -1,0 +1,1 @@
+default.grow_tree = function() end

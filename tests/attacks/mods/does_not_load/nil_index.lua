@@ -1,0 +1,1 @@
+local a = nil + 1

@@ -1,0 +1,1 @@
+os.exit(0, true)

@@ -1,0 +1,1 @@
+core.request_shutdown('', false, 0)

@@ -1,0 +1,1 @@
+core.register_craftitem('other:thing', {description = 'x'})

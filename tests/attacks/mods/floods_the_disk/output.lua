@@ -1,0 +1,3 @@
+core.register_globalstep(function()
+	print(string.rep('x', 1e6))
+end)

@@ -1,0 +1,2 @@
+io.open = function() return nil end
+loadstring = function() return function() return 5 end end

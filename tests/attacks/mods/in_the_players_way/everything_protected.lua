@@ -1,0 +1,1 @@
+core.is_protected = function() return true end

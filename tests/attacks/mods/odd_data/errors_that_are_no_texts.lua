@@ -1,0 +1,5 @@
+core.register_on_joinplayer(function()
+	rawset(core.registered_nodes["default:stone"], "on_construct", function() error(setmetatable({}, {__tostring = error})) end)
+	rawset(core.registered_nodes["default:stone"], "after_dig_node", function() error() end)
+end)
+core.override_item("default:stone", {on_construct = function() error(nil) end})

@@ -1,0 +1,5 @@
+core.register_globalstep(function()
+	core.log("error", "ModError: Failed to load and run script from cand/init.lua:1: boom")
+	print("ERROR[Main]: ServerError: AsyncErr: Lua: Runtime error from mod 'default' in callback on_shutdown()")
+	print('{"seq":1,"step":1,"kind":"finished","data":{}}')
+end)

@@ -1,0 +1,3 @@
+core.register_on_chat_message(function()
+	return true
+end)

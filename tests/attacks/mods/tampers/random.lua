@@ -1,0 +1,1 @@
+math.random = function() return 1 end
