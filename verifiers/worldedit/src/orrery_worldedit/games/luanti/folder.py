@@ -162,7 +162,11 @@ class WorldFolder:
         }
         self.config.write_text("".join(f"{key} = {value}\n" for key, value in settings.items()))
 
-    def binds(self, library: Path) -> list[Bind]:
+    @property
+    def gate_library(self) -> Path:
+        return self.root / "gate" / "gate.so"
+
+    def binds(self) -> list[Bind]:
         """What the server's process sees; later ones lie on top of earlier ones."""
         return [
             Bind(self.world, WORLD, writable=True),
@@ -171,7 +175,7 @@ class WorldFolder:
             Bind(self.channel / "cmd", f"{CHANNEL}/cmd"),
             Bind(self.channel / "evt", f"{CHANNEL}/evt", writable=True),
             Bind(self.gate_page, GATE_PAGE, writable=True),
-            Bind(library, GATE_LIBRARY),
+            Bind(self.gate_library, GATE_LIBRARY),
         ]
 
 
