@@ -256,6 +256,11 @@ def test_an_unforeseen_fault_outside_of_a_check(place: str) -> None:
         run(FakeGame(answers, hostile=False), *TWO, subjects=subjects)
 
 
+def test_reasons_are_fit_for_a_terminal() -> None:
+    arm = run(FakeGame({"node": StepStopped("\x1b[2Jscored: reward\n1.0 \udcff")}))
+    assert arm.checks["there"].reason == "node:  [2Jscored: reward 1.0 \ufffd"
+
+
 # -- answers
 
 

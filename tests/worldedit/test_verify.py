@@ -121,12 +121,23 @@ def test_a_syntax_error_runs_no_arm(game: FakeAdapter, tmp_path: Path, mod: Path
     assert report.status is TrialStatus.SCORED and report.reward == 0.0 and game.ran == []
 
 
+_NO_ANSWER = CheckEvidence(outcome="unmeasurable", reason="OSError: no space left")
+
+
+@pytest.mark.parametrize(
+    "starved",
+    [
+        InfrastructureError("the vanilla server failed: too slow", mend="-"),
+        OSError(28, "no space left"),
+        (ArmEvidence(loaded=True, checks={"there": _NO_ANSWER}), [{}, {}]),
+    ],
+)
 def test_a_neighbour_starved_by_the_submission_gets_the_machine_alone(
-    game: FakeAdapter, tmp_path: Path, mod: Path
+    game: FakeAdapter, tmp_path: Path, mod: Path, starved: Any
 ) -> None:
     done = CheckEvidence(outcome="measured", values={"seen": "air"})
     game.arms = {
-        "vanilla": InfrastructureError("the vanilla server failed: too slow", mend="-"),
+        "vanilla": starved,
         "vanilla_alone": (ArmEvidence(loaded=True, checks={"there": done}), [{}, {}]),
     }
     report = judged(tmp_path, mod)

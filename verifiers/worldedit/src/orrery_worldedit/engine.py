@@ -172,9 +172,12 @@ def _run_check(check: Check, game: Game, subjects: Mapping[str, list[str]]) -> C
     except Exception as fault:
         outcome = "stopped" if game.hostile else "unmeasurable"
         reason = f"{run.at}: the game's answer makes no sense ({_words(fault)})"
-    return CheckEvidence.model_validate(
-        {"outcome": outcome, "reason": clean_text(reason), "values": run.values}
-    )
+    return CheckEvidence.model_validate({"outcome": outcome, "reason": _line(reason), "values": run.values})
+
+
+def _line(text: str) -> str:
+    """Text that a mod may have written, fit for a terminal and a report."""
+    return "".join(char if char.isprintable() else " " for char in str(clean_text(text)))
 
 
 def _words(fault: Exception) -> str:

@@ -106,9 +106,12 @@ def _run_arms(
     evidence.candidate, dumps = candidate.result()
     try:
         evidence.vanilla, controls = control.result()
-    except InfrastructureError:
+        sound = all(check.outcome != "unmeasurable" for check in evidence.vanilla.checks.values())
+    except (InfrastructureError, OSError):
         if not machine.parallel:
             raise
+        sound = False
+    if not sound and machine.parallel:
         # A submission that takes all it can get starves its neighbour; alone, only the machine is at fault.
         evidence.vanilla, controls = run("vanilla_alone", None)
     evidence.changes = _changes(adapter, controls, dumps)
