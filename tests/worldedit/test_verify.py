@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -261,3 +262,19 @@ def test_the_real_command_leaves_nothing_but_its_files(tmp_path: Path) -> None:
         "reward.json",
     ]
     assert str(tmp_path) not in (tmp_path / "out" / "report.json").read_text()
+
+
+@pytest.mark.e2e
+@pytest.mark.skipif(os.geteuid() != 0, reason="the mode without namespaces needs root")
+def test_a_real_verification_without_namespaces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from orrery_core.isolation import Isolation
+    from orrery_worldedit.games.luanti import adapter
+    from orrery_worldedit.spec import load_spec
+
+    machine = adapter.Machine(adapter.find_install(), Isolation.probe("uid"))
+    monkeypatch.setattr(adapter, "machine", lambda: machine)
+    task = Path(__file__).parents[2] / "tasks/luanti/l1_steel_pick"
+    with scratch_folder() as work:
+        report = verify(load_spec(task / "spec.toml"), task / "solution/mod", tmp_path / "out", work)
+    assert report.reward == 1.0 and report.mode["isolation"] == "uid"
+    assert not Path("/game").exists()
