@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import time
 from pathlib import Path
@@ -201,3 +202,11 @@ def test_the_subject_sees_no_path_of_the_judge(tmp_path: Path) -> None:
         assert paths == ["/game/world", "/game/world/worldmods/cand"]
         assert str(tmp_path) not in running._place.log.read_text()
         assert str(machine()[0].version) in vanilla()[0]["version"]["string"]
+
+
+@pytest.mark.e2e
+def test_a_private_umask_does_not_hide_the_world_from_the_server(tmp_path: Path) -> None:
+    os.umask(0o077)
+    mod = write_mod(tmp_path / "cand", "")
+    with world(tmp_path, mod) as running:
+        assert running.ask("return 1") == 1

@@ -166,6 +166,12 @@ class WorldFolder:
     def gate_library(self) -> Path:
         return self.root / "gate" / "gate.so"
 
+    def publish(self) -> None:
+        """Let the subject read what it is shown, whatever the judge's umask is."""
+        for shown in (self.mods, self.config, self.channel / "cmd", self.gate_library):
+            for path in (shown, *(shown.rglob("*") if shown.is_dir() else ())):
+                path.chmod(0o755 if path.is_dir() else 0o644)
+
     def binds(self) -> list[Bind]:
         """What the server's process sees; later ones lie on top of earlier ones."""
         return [

@@ -113,6 +113,7 @@ class Server:
             self.isolation.grant(path)
         # A copy: the cache may lie where the subject cannot go.
         shutil.copyfile(gate.library(), place.gate_library)
+        place.publish()
         command = [str(self.install.server), "--config", folder.CONFIG, "--world", folder.WORLD]
         command += ["--gameid", GAME_ID, "--logfile", ""]
         environment = self.gate.environment(folder.GATE_PAGE, folder.GATE_LIBRARY)
