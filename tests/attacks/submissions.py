@@ -6,6 +6,7 @@ import dataclasses
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -138,9 +139,11 @@ def code(group: str, name: str) -> str:
     return (MODS / group / f"{name}.lua").read_text()
 
 
-def group(name: str) -> list[str]:
-    """All pieces of a group."""
-    return sorted(path.stem for path in (MODS / name).glob("*.lua"))
+def group(name: str, sample: int | None = None) -> list[Any]:
+    """All pieces of a group as parameters; beyond a seeded sample only for a full run."""
+    names = sorted(path.stem for path in (MODS / name).glob("*.lua"))
+    usual = names if sample is None else Random(name).sample(names, sample)
+    return [pytest.param(one, marks=[] if one in usual else [pytest.mark.full]) for one in names]
 
 
 def judged(tmp_path: Path, mod: Path, spec: TaskSpec | None = None) -> Report:

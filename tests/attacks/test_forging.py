@@ -14,13 +14,13 @@ pytestmark = pytest.mark.e2e
 # -- forged answers
 
 
-@pytest.mark.parametrize("name", group("forges"))
+@pytest.mark.parametrize("name", group("forges", sample=4))
 def test_forged_answers_pass_nothing(tmp_path: Path, name: str) -> None:
     report = attacked(tmp_path, code("forges", name))
     assert status(report, "stack_of_five") is not Status.PASS
 
 
-@pytest.mark.parametrize("name", group("tampers"))
+@pytest.mark.parametrize("name", group("tampers", sample=4))
 def test_an_honest_result_does_not_excuse_tampering(tmp_path: Path, name: str) -> None:
     report = attacked(tmp_path, HONEST + code("tampers", name))
     assert status(report, "untampered") is Status.FAIL
@@ -60,7 +60,7 @@ def test_looking_for_the_evaluator_finds_no_checks(tmp_path: Path) -> None:
 _KEPT = ("loaded", "survives", "registry_preserved", "untampered", "eating_heals", "digging_stone")
 
 
-@pytest.mark.parametrize("name", group("changes_the_rest"))
+@pytest.mark.parametrize("name", group("changes_the_rest", sample=4))
 def test_changing_the_rest_of_the_game(tmp_path: Path, name: str) -> None:
     report = attacked(tmp_path, HONEST + code("changes_the_rest", name))
     assert report.status is TrialStatus.SCORED
@@ -101,7 +101,7 @@ def test_a_broken_world_never_stops_the_judge(tmp_path: Path, name: str) -> None
 # -- players
 
 
-@pytest.mark.parametrize("name", group("in_the_players_way"))
+@pytest.mark.parametrize("name", group("in_the_players_way", sample=4))
 def test_getting_in_the_players_way(tmp_path: Path, name: str) -> None:
     report = attacked(tmp_path, HONEST + code("in_the_players_way", name))
     assert report.status is TrialStatus.SCORED

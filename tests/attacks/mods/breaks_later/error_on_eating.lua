@@ -1,3 +1,3 @@
 core.register_on_item_eat(function()
-	error('spoiled')
+	error("spoiled")
 end)

@@ -1,3 +1,3 @@
 core.register_on_joinplayer(function(player)
-	error('hello')
+	error("hello")
 end)

@@ -1,5 +1,5 @@
 core.register_on_joinplayer(function(player)
 	if #core.get_connected_players() > 1 then
-		error('two')
+		error("two")
 	end
 end)

@@ -1,5 +1,5 @@
 core.register_on_joinplayer(function(player)
 	core.after(0.2, function()
-		core.request_shutdown('', true, 0)
+		core.request_shutdown("", true, 0)
 	end)
 end)

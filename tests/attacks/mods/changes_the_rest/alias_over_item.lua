@@ -1,1 +1,1 @@
-core.register_alias_force('default:apple', 'default:stick')
+core.register_alias_force("default:apple", "default:stick")

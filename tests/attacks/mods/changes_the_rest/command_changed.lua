@@ -1,1 +1,1 @@
-core.override_chatcommand('me', {func = function() return true end})
+core.override_chatcommand("me", {func = function() return true end})

@@ -1,1 +1,1 @@
-core.registered_chatcommands['me'] = nil
+core.registered_chatcommands["me"] = nil

@@ -1,1 +1,1 @@
-core.override_item('default:apple', {on_use = core.item_eat(20)})
+core.override_item("default:apple", {on_use = core.item_eat(20)})

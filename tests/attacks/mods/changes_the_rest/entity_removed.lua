@@ -1,1 +1,1 @@
-core.registered_entities['__builtin:item'] = nil
+core.registered_entities["__builtin:item"] = nil

@@ -1,1 +1,1 @@
-core.register_craftitem(':default:apple2', {description = 'Apple of somebody else'})
+core.register_craftitem(":default:apple2", {description = "Apple of somebody else"})

@@ -1,1 +1,1 @@
-core.register_craft({type = 'fuel', recipe = 'default:dirt', burntime = 1})
+core.register_craft({type = "fuel", recipe = "default:dirt", burntime = 1})

@@ -1,1 +1,1 @@
-core.settings:set('movement_gravity', '1')
+core.settings:set("movement_gravity", "1")

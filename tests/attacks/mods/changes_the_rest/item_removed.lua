@@ -1,1 +1,1 @@
-core.registered_items['default:dirt'] = nil
+core.registered_items["default:dirt"] = nil

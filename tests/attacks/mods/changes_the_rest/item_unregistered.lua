@@ -1,1 +1,1 @@
-core.unregister_item('default:dirt')
+core.unregister_item("default:dirt")

@@ -1,1 +1,1 @@
-core.settings:set('enable_damage', 'false')
+core.settings:set("enable_damage", "false")

@@ -1,1 +1,1 @@
-core.register_node(':default:dirt', {description = 'My dirt', groups = {crumbly = 3}})
+core.register_node(":default:dirt", {description = "My dirt", groups = {crumbly = 3}})

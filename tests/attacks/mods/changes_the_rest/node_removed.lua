@@ -1,1 +1,1 @@
-core.registered_nodes['default:dirt'] = nil
+core.registered_nodes["default:dirt"] = nil

@@ -1,3 +1,3 @@
 core.register_on_joinplayer(function()
-	core.registered_items['default:dirt'].groups = {}
+	core.registered_items["default:dirt"].groups = {}
 end)

@@ -1,1 +1,1 @@
-core.registered_privileges['interact'] = nil
+core.registered_privileges["interact"] = nil

@@ -1,1 +1,1 @@
-core.register_craft({output = 'default:diamond 99', recipe = {{'default:dirt'}}})
+core.register_craft({output = "default:diamond 99", recipe = {{"default:dirt"}}})

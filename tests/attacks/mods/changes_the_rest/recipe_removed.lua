@@ -1,1 +1,1 @@
-core.clear_craft({output = 'default:chest'})
+core.clear_craft({output = "default:chest"})

@@ -1,1 +1,1 @@
-error('no')
+error("no")

@@ -1,1 +1,1 @@
-core.register_on_mods_loaded(function() error('late') end)
+core.register_on_mods_loaded(function() error("late") end)

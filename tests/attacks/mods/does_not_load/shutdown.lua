@@ -1,1 +1,1 @@
-core.request_shutdown('', false, 0)
+core.request_shutdown("", false, 0)

@@ -1,1 +1,1 @@
-core.register_craftitem('other:thing', {description = 'x'})
+core.register_craftitem("other:thing", {description = "x"})

@@ -1,7 +1,7 @@
 core.register_globalstep(function()
-	local file = io.open(core.get_worldpath() .. '/one', 'a')
+	local file = io.open(core.get_worldpath() .. "/one", "a")
 	for _ = 1, 50 do
-		file:write(string.rep('x', 1e7))
+		file:write(string.rep("x", 1e7))
 	end
 	file:close()
 end)

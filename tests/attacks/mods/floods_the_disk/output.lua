@@ -1,3 +1,3 @@
 core.register_globalstep(function()
-	print(string.rep('x', 1e6))
+	print(string.rep("x", 1e6))
 end)

@@ -3,7 +3,7 @@ core.register_globalstep(function()
 	for _ = 1, 2000 do
 		core.add_particle({
 			pos = {x = 0, y = 9, z = 0}, velocity = zero, acceleration = zero, expirationtime = 1, size = 1,
-			texture = string.rep('x', 1000),
+			texture = string.rep("x", 1000),
 		})
 	end
 end)

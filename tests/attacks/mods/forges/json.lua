@@ -1,2 +1,2 @@
-core.write_json = function() return '{}' end
-core.parse_json = function() return {op = 'none'} end
+core.write_json = function() return "{}" end
+core.parse_json = function() return {op = "none"} end

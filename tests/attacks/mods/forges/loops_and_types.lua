@@ -1,3 +1,3 @@
 next = function() return nil end
 pairs = function() return next, {} end
-type = function() return 'table' end
+type = function() return "table" end

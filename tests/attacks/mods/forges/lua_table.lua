@@ -1,2 +1,2 @@
 -- The Lua side only: what players were sent stays as it was.
-core.registered_items['default:apple'].stack_max = 5
+core.registered_items["default:apple"].stack_max = 5

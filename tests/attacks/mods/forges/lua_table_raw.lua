@@ -1,1 +1,1 @@
-rawset(core.registered_craftitems['default:apple'] or core.registered_nodes['default:apple'], 'stack_max', 5)
+rawset(core.registered_craftitems["default:apple"] or core.registered_nodes["default:apple"], "stack_max", 5)

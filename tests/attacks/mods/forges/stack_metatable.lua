@@ -1,3 +1,3 @@
-local meta = getmetatable(ItemStack(''))
+local meta = getmetatable(ItemStack(""))
 meta.__index = meta
 meta.get_stack_max = function() return 5 end

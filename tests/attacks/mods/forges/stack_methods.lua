@@ -1,1 +1,1 @@
-getmetatable(ItemStack('')).get_stack_max = function() return 5 end
+getmetatable(ItemStack("")).get_stack_max = function() return 5 end

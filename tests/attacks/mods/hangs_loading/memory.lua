@@ -1,4 +1,4 @@
 local hoard = {}
 while true do
-	hoard[#hoard + 1] = string.rep('x', 1e6) .. #hoard
+	hoard[#hoard + 1] = string.rep("x", 1e6) .. #hoard
 end

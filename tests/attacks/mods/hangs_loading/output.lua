@@ -1,3 +1,3 @@
 while true do
-	print(string.rep('x', 1e5))
+	print(string.rep("x", 1e5))
 end

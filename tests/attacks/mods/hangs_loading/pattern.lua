@@ -1,1 +1,1 @@
-string.find(string.rep('a', 40), string.rep('a?', 40) .. string.rep('a', 40) .. 'b')
+string.find(string.rep("a", 40), string.rep("a?", 40) .. string.rep("a", 40) .. "b")

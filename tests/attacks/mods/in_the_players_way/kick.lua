@@ -1,3 +1,3 @@
 core.register_on_joinplayer(function(player)
-	core.kick_player(player:get_player_name(), 'out')
+	core.kick_player(player:get_player_name(), "out")
 end)

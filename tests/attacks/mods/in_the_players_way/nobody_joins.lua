@@ -1,3 +1,3 @@
 core.register_on_prejoinplayer(function()
-	return 'nobody comes in'
+	return "nobody comes in"
 end)

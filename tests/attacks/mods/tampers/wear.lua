@@ -1,1 +1,1 @@
-getmetatable(ItemStack('')).add_wear = function() return true end
+getmetatable(ItemStack("")).add_wear = function() return true end
