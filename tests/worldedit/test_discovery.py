@@ -88,15 +88,18 @@ def test_on_a_real_server_with_entries_of_any_shape(tmp_path: Path) -> None:
     core.register_craftitem("cand:oil", {description = "Lamp oil"})
     core.register_chatcommand("lamp", {func = function() return true end})
     core.register_entity("cand:lamp_ghost", {})
-    local items = core.registered_items
-    rawset(items, 5, 7)
-    rawset(items, "cand:lamp_a", true)
-    rawset(items, true, {mod_origin = "cand", description = "lamp"})
-    rawset(items, "cand:lamp_b", {mod_origin = "cand", type = {}, description = {}})
-    rawset(items, "other:lamp", {mod_origin = "other", description = "lamp"})
-    rawset(items, "cand:lamp_c", setmetatable({}, {__index = function() error("trap") end}))
+    core.after(0, function()
+        local items = core.registered_items
+        rawset(items, 5, 7)
+        rawset(items, "cand:lamp_a", true)
+        rawset(items, true, {mod_origin = "cand", description = "lamp"})
+        rawset(items, "cand:lamp_b", {mod_origin = "cand", type = {}, description = {}})
+        rawset(items, "other:lamp", {mod_origin = "other", description = "lamp"})
+        rawset(items, "cand:lamp_c", setmetatable({}, {__index = function() error("trap") end}))
+    end)
     """
     with world(tmp_path, write_mod(tmp_path / "cand", code)) as running:
+        running.run(1)
         found = {
             kind: discovery.find(running, subject([["lamp"]], kind=kind), "cand") for kind in discovery._KINDS
         }

@@ -212,6 +212,7 @@ def test_the_engine_reads_every_configuration_as_we_do(tmp_path: Path) -> None:
             path.write_bytes(data)
             path.chmod(0o644)
             theirs = running.ask(code, f"/game/world/{name}")
-            ours = parse_conf(text)
+            # A zero byte ends a text on its way to Lua, not in the engine.
+            ours = {key: value.partition("\0")[0] for key, value in parse_conf(text).items()}
             texts_only = {key: value for key, value in theirs.items() if isinstance(value, str)}
             assert texts_only == ours, text
