@@ -148,7 +148,7 @@ class _PodmanService:
                 "no container engine: neither Docker's socket nor podman is here", mend=INSTALL
             )
         folder = Path(tempfile.mkdtemp(prefix=f"{FOLDER_PREFIX}{os.getpid()}-"))
-        environment = _service_environment(folder)
+        environment = service_environment(folder)
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         with listener, (folder / "service.log").open("wb") as log:
             listener.bind(str(folder / "podman.sock"))
@@ -214,7 +214,7 @@ def _spawn_with_us(listener: int, environment: dict[str, str], log: int) -> subp
     return started[0]
 
 
-def _service_environment(folder: Path) -> dict[str, str]:
+def service_environment(folder: Path) -> dict[str, str]:
     """Our environment, and where this machine needs it a private configuration; the user's files stay."""
     environment = {key: value for key, value in os.environ.items() if key not in ("LISTEN_FDS", "LISTEN_PID")}
     text = private_configuration(
