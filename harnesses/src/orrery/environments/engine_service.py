@@ -153,7 +153,7 @@ class _PodmanService:
         with listener, (folder / "service.log").open("wb") as log:
             listener.bind(str(folder / "podman.sock"))
             listener.listen(128)
-            process = _spawn_with_us(listener.fileno(), environment, log.fileno())
+            process = _spawn_with_us(listener.fileno(), environment, log.fileno(), folder)
         service = cls(folder, process)
         atexit.register(service.stop)
         return service
@@ -177,7 +177,9 @@ class _PodmanService:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def _spawn_with_us(listener: int, environment: dict[str, str], log: int) -> subprocess.Popen[bytes]:
+def _spawn_with_us(
+    listener: int, environment: dict[str, str], log: int, folder: Path
+) -> subprocess.Popen[bytes]:
     """Starts the service with `listener` as its activation socket (descriptor 3) and a death signal.
 
     The kernel sends that signal when the *thread* that forked ends, so the fork happens in one that never
@@ -197,6 +199,7 @@ def _spawn_with_us(listener: int, environment: dict[str, str], log: int) -> subp
                 stdin=listener,
                 stdout=log,
                 stderr=log,
+                cwd=folder,  # conmon leaves a file `oom` where it stands when a container runs out of memory
                 start_new_session=True,
             )
         except OSError as error:
