@@ -1,3 +1,3 @@
 core.register_globalstep(function()
-	for _ = 1, 2e8 do end
+	for _ = 1, 2e9 do end
 end)
