@@ -220,3 +220,19 @@ def test_facade():
         _ = orrery_core.nothing
     code = "import sys, orrery_core; sys.exit('pydantic' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_subject_that_has_ended_before_it_is_watched_is_no_failure() -> None:
+    import subprocess
+
+    from orrery_core.isolation.process import Running
+
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    child = subprocess.Popen(["true"])
+    read, write = os.pipe()
+    running = Running(child, gone.pid, read, write)
+    assert os.fstat(running.root_fd)
+    child.wait()
+    for descriptor in (running.root_fd, read, write):
+        os.close(descriptor)

@@ -49,7 +49,11 @@ class Running:
     root_fd: int = field(init=False)
 
     def __post_init__(self) -> None:
-        self.root_fd = os.pidfd_open(self.root)
+        try:
+            self.root_fd = os.pidfd_open(self.root)
+        except ProcessLookupError:
+            # It has ended already, on a busy machine, and bubblewrap has reaped it; our own child is still there.
+            self.root_fd = os.pidfd_open(self.popen.pid)
 
 
 class SubjectProcess:
