@@ -52,7 +52,7 @@ class Running:
         try:
             self.root_fd = os.pidfd_open(self.root)
         except ProcessLookupError:
-            # It has ended already, on a busy machine, and bubblewrap has reaped it; our own child is still there.
+            # It has ended already and bubblewrap has reaped it; our own child is still there.
             self.root_fd = os.pidfd_open(self.popen.pid)
 
 
