@@ -21,6 +21,7 @@ def checkout(tmp_path: Path) -> Path:
         (place / name).mkdir(parents=True)
     for name in (
         "scripts/setup",
+        "scripts/apt.sh",
         "pyproject.toml",
         "harnesses/pyproject.toml",
         "verifiers/core/pyproject.toml",
@@ -119,6 +120,50 @@ def test_an_ordinary_user_gets_the_exact_command(checkout: Path) -> None:
     assert command.startswith("sudo apt-get update && sudo apt-get install --no-install-recommends -y ")
     assert {"gcc"} <= set(command.split())
     assert not (checkout / ".venv").exists()
+
+
+def apt_get(checkout: Path, *arguments: str, waits: int = 5) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["sh", "-euc", '. scripts/apt.sh; apt_get "$@"', "sh", *arguments],
+        cwd=checkout,
+        env={
+            "PATH": f"{checkout}/bin:/usr/bin:/bin",
+            "ORRERY_APT_WAITS": str(waits),
+            "ORRERY_APT_PAUSE": "0",
+        },
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+LOCKED = "echo 'E: Could not get lock /var/lib/apt/lists/lock. Held by process 7' >&2; exit 100"
+
+
+def test_a_lock_that_another_program_holds_is_waited_for(checkout: Path) -> None:
+    calls = checkout / "calls"
+    tool(checkout, "bin/apt-get", f'echo "$*" >>{calls}; [ "$(wc -l <{calls})" -ge 3 ] && exit 0\n{LOCKED}')
+    result = apt_get(checkout, "update")
+    assert result.returncode == 0, result.stderr
+    assert calls.read_text() == "-q -o DPkg::Lock::Timeout=300 update\n" * 3
+    assert result.stderr.count("waiting for it") == 2
+    assert result.stdout == ""
+
+
+def test_a_lock_that_is_never_freed_ends_with_the_message_of_apt_get(checkout: Path) -> None:
+    tool(checkout, "bin/apt-get", LOCKED)
+    result = apt_get(checkout, "install", "gcc", waits=2)
+    assert result.returncode == 100
+    assert result.stderr.count("Held by process 7") == 3
+
+
+def test_any_other_failure_of_apt_get_is_not_repeated(checkout: Path) -> None:
+    calls = checkout / "calls"
+    tool(checkout, "bin/apt-get", f"echo called >>{calls}; echo 'E: Unable to locate package' >&2; exit 100")
+    result = apt_get(checkout, "install", "nothing")
+    assert result.returncode == 100
+    assert calls.read_text() == "called\n"
+    assert "Unable to locate" in result.stderr
 
 
 def test_without_apt_the_needs_are_named(checkout: Path) -> None:
