@@ -1,1 +1,1 @@
-"""World models: exact simulators, hidden splits, scoring, and a judge that never runs what it judges in its own process."""
+"""World models: exact simulators, hidden splits, scoring, and a judge apart from what it judges."""

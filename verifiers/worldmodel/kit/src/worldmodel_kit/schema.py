@@ -56,8 +56,9 @@ VELOCITY: Final = slice(3, 5)
 GAMEPLAY_START: Final = 5
 GAMEPLAY: Final = slice(5, 19)
 DELTA_1: Final = slice(19, 21)
-"""Position now minus position one frame ago (x, y); the shortest image where the game wraps around; zero unless
-the slot was alive in both frames."""
+"""Position now minus position one frame ago (x, y); the shortest image where the game wraps around.
+
+Zero unless the slot was alive in both frames."""
 DELTA_2: Final = slice(21, 23)
 """The same between one and two frames ago."""
 
@@ -78,8 +79,8 @@ ACTIONS: Final = ("action", "direction", "jump", "move_x", "move_y", "paddle_l_d
 
 GLOBAL_DIM: Final = 17
 GLOBALS: Final = (
-    "score", "score_left", "score_right", "lives", "level", "length", "bricks_left", "homes_filled", "time_left",
-    "wave", "rocks_left", "lap", "rank", "coins", "progress", "cooldown", "frame",
+    "score", "score_left", "score_right", "lives", "level", "length", "bricks_left", "homes_filled",
+    "time_left", "wave", "rocks_left", "lap", "rank", "coins", "progress", "cooldown", "frame",
 )  # fmt: skip
 """Scaled to about [0, 1]; the manifest of a game says which are in use and by what they were divided."""
 
