@@ -10,7 +10,7 @@ import numba
 import numpy as np
 import pytest
 from orrery_worldmodel.games import load
-from orrery_worldmodel.games.base import HEURISTIC, OVER, RANDOM, RECORDED, Episodes, Game, simulate
+from orrery_worldmodel.games.base import CASES, HEURISTIC, OVER, RANDOM, RECORDED, Episodes, Game, simulate
 from orrery_worldmodel.games.rng import below
 from worldmodel_kit import schema
 from worldmodel_kit.decode import Decode
@@ -206,6 +206,18 @@ def test_pictures(game: Game, played: Episodes) -> None:
     assert first.dtype == np.uint8 and first.ndim == 3
     assert (first != later).any()
     assert len(np.unique(first.reshape(-1, 3), axis=0)) >= 3
+
+
+def test_every_probe_shows_its_rule(game: Game) -> None:
+    assert len({probe.name for probe in game.probes}) == len(game.probes)
+    for probe in game.probes:
+        cases = [probe.play(game, case) for case in range(CASES)]
+        for case, (_, rows, _, n) in enumerate(cases):
+            assert n >= schema.WINDOW, f"{probe.name} case {case} is over after {n} frames"
+            assert probe.witness(rows[: game.decode.lead + n]), (
+                f"{probe.name} case {case} does not show: {probe.rule}"
+            )
+        assert len({rows.tobytes() for _, rows, _, _ in cases}) == CASES, f"{probe.name} repeats a case"
 
 
 def test_random_numbers() -> None:

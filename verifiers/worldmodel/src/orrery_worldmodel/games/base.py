@@ -29,6 +29,37 @@ RECORDED, RANDOM, HEURISTIC, LEARNED = 0, 1, 2, 3
 POLICIES = ("recorded", "random", "heuristic", "learned")
 
 
+CASES = 40
+"""Cases of each probe."""
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A scenario that shows one rule: a set start, set actions, and a witness that the rule is seen.
+
+    Attributes:
+        make: case number 0 .. 39 to (state int64 [S], actions int16 [T, A]); cases differ. T is at least 28, and the
+            rule shows after the first 8 frames.
+        witness: rows int16 [lead + T, C] of the played case to whether the rule is seen in it.
+    """
+
+    name: str
+    rule: str
+    make: Callable[[int], tuple[NDArray[np.int64], NDArray[np.int16]]]
+    witness: Callable[[NDArray[np.int16]], bool]
+
+    def play(
+        self, game: Game, case: int
+    ) -> tuple[NDArray[np.int16], NDArray[np.int16], NDArray[np.int64], int]:
+        """Actions, rows, last state and number of frames of a case. The environment's draws are keyed by the case."""
+        state, acts = self.make(case)
+        actions, rows = game.buffers(1, len(acts))
+        actions[0] = acts
+        key = np.uint64(stream(np.uint64(0x5CE9A210), np.int64(case)))
+        n = game.play(state, key, RECORDED, np.uint64(0), game.weights, len(acts), actions[0], rows[0])
+        return actions[0], rows[0], state, int(n)
+
+
 @dataclass(frozen=True)
 class Game:
     """A game.
@@ -45,6 +76,7 @@ class Game:
         reset: `reset(state, key)`, compiled: writes a first state.
         draw: `draw(states, globals) -> uint8 [H, W, 3]`: the picture of one frame (float32 [N, 23] and [17]).
         mix: share of each policy in the ordinary splits.
+        probes: scenarios, at least eight.
         coverage: named columns whose distribution shows how far the games go.
     """
 
@@ -57,6 +89,7 @@ class Game:
     reset: Callable[..., None]
     draw: Callable[[NDArray[np.float32], NDArray[np.float32]], NDArray[np.uint8]]
     mix: dict[int, float] = field(default_factory=lambda: {RANDOM: 0.2, HEURISTIC: 0.8})
+    probes: tuple[Probe, ...] = ()
     coverage: tuple[str, ...] = ()
     weights: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
 

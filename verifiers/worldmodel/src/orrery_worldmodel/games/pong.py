@@ -13,7 +13,17 @@ from worldmodel_kit import schema
 from worldmodel_kit.decode import ActionColumn, Alive, Decode, Mover, Ref, Static
 
 from orrery_worldmodel.games import picture
-from orrery_worldmodel.games.base import ENV_DRAWS, HEURISTIC, OVER, OWN, POLICY_DRAWS, RANDOM, RECORDED, Game
+from orrery_worldmodel.games.base import (
+    ENV_DRAWS,
+    HEURISTIC,
+    OVER,
+    OWN,
+    POLICY_DRAWS,
+    RANDOM,
+    RECORDED,
+    Game,
+    Probe,
+)
 from orrery_worldmodel.games.rng import below
 from orrery_worldmodel.games.slots import registry_row
 
@@ -29,7 +39,7 @@ SERVE_PAUSE = 12
 MAX_VX = 420
 POINTS = 11
 AIM = 38
-"""How far off the heuristic aims at most, in hundredths of units."""
+"""Units by which the heuristic aims off, times a held number of -100 .. 100."""
 LEFT_FACE, RIGHT_FACE = LEFT_X + PADDLE_HW + BALL_R, RIGHT_X - PADDLE_HW - BALL_R
 
 LY, RY, BX, BY, BVX, BVY, PAUSE, SCORE_L, SCORE_R, HELD_L, HELD_R, HOLD, SIZE = range(OWN, OWN + 13)
@@ -188,6 +198,32 @@ def draw(states: NDArray[np.float32], globals_: NDArray[np.float32]) -> NDArray[
     return canvas.image
 
 
+def _serve(case: int, **own: int) -> tuple[NDArray[np.int64], NDArray[np.int16]]:
+    """A state with the ball in play, and paddles that stand still."""
+    state = np.zeros(SIZE, np.int64)
+    state[[LY, RY]] = H // 2
+    for name, value in own.items():
+        state[globals()[name.upper()]] = value
+    return state, np.zeros((48, 2), np.int16)
+
+
+def _paddle_contact(case: int) -> tuple[NDArray[np.int64], NDArray[np.int16]]:
+    offset = -1100 + 55 * case
+    return _serve(case, bx=LEFT_FACE + 20 * 260 + case, by=H // 2 + offset, bvx=-260, bvy=0)
+
+
+def _bounced(rows: NDArray[np.int16]) -> bool:
+    return bool((np.sign(rows[1:, 4]) * np.sign(rows[:-1, 4]) < 0).any() and not rows[:, 6].any())
+
+
+PROBES: tuple[Probe, ...] = (
+    Probe(
+        "paddle_contact",
+        "the ball meets the left paddle at another height in each case",
+        _paddle_contact,
+        _bounced,
+    ),
+)
 DECODE = _decode()
 GAME = Game(
     name="pong",
@@ -198,5 +234,7 @@ GAME = Game(
     play=play,
     reset=reset,
     draw=draw,
+    mix={RANDOM: 0.5, HEURISTIC: 0.5},
+    probes=PROBES,
     coverage=("score_l", "score_r"),
 )
