@@ -1,26 +1,23 @@
 """The task compiler: one `spec.toml` and the family's templates give a whole Harbor task directory.
 
 Rendered files are committed and never edited by hand; :func:`drift` proves it. What contributors write
-themselves is `spec.toml`, `solution/mod/` and `mutants/`.
+themselves is `spec.toml` and the folders that their family names.
 """
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from orrery_core.errors import UserError
 
+from orrery.families import SPEC, family_of
 from orrery.paths import repo_root
 
 if TYPE_CHECKING:
     from jinja2 import Environment
-    from orrery_worldedit.spec import TaskSpec
 
-SPEC = "spec.toml"
-OWN_FOLDERS = ("solution/mod", "mutants")
-"""Folders of a task that people write; everything else but the spec is rendered."""
 EXECUTABLE = frozenset({"tests/test.sh", "solution/solve.sh"})
 
 
@@ -36,9 +33,8 @@ def render(task_dir: Path) -> dict[str, bytes]:
     Raises:
         UserError: the spec is malformed, or the family has no templates.
     """
-    from orrery_worldedit.spec import load_spec
-
-    spec = load_spec(task_dir / SPEC)
+    family = family_of(task_dir / SPEC)
+    spec = family.load_spec(task_dir / SPEC)
     if task_dir.name != spec.id:
         raise UserError(
             f'{task_dir / SPEC}: id "{spec.id}" differs from the folder name "{task_dir.name}"',
@@ -49,7 +45,7 @@ def render(task_dir: Path) -> dict[str, bytes]:
         raise UserError(
             f'family "{spec.family}" has no templates ({folder.name} is not in templates/)', "add the folder"
         )
-    values = _values(spec)
+    values = {"spec": spec, "task_name": f"orrery/{spec.family}_{spec.id}"}
     files = {str(p.relative_to(folder)): p for p in sorted(folder.rglob("*")) if p.is_file()}
     engine = _engine(folder)
     rendered = {}
@@ -58,8 +54,7 @@ def render(task_dir: Path) -> dict[str, bytes]:
             rendered[name.removesuffix(".j2")] = engine.get_template(name).render(values).encode()
         else:
             rendered[name] = path.read_bytes()
-    rendered["tests/spec.json"] = _hidden(spec)
-    return rendered
+    return rendered | family.files(spec)
 
 
 def write(task_dir: Path) -> list[str]:
@@ -110,20 +105,8 @@ def _mode_is_right(path: Path, name: str) -> bool:
 
 def _stale(task_dir: Path, rendered: dict[str, bytes]) -> list[str]:
     present = (str(path.relative_to(task_dir)) for path in sorted(task_dir.rglob("*")) if path.is_file())
-    own = tuple(f"{folder}/" for folder in OWN_FOLDERS)
+    own = tuple(f"{folder}/" for folder in family_of(task_dir / SPEC).own_folders)
     return [name for name in present if name not in rendered and name != SPEC and not name.startswith(own)]
-
-
-def _values(spec: TaskSpec) -> dict[str, Any]:
-    return {"spec": spec, "task_name": f"orrery/{spec.family}_{spec.id}"}
-
-
-def _hidden(spec: TaskSpec) -> bytes:
-    data = spec.without_solutions().model_dump(
-        mode="json", by_alias=True, exclude_none=True, exclude_defaults=True
-    )
-    data["schema_version"] = spec.schema_version
-    return (json.dumps(data, indent=1, ensure_ascii=False) + "\n").encode()
 
 
 def _engine(folder: Path) -> Environment:

@@ -44,7 +44,7 @@ def plan(tasks: Sequence[TaskDir], jobs_dir: Path) -> list[MutantRun]:
     """
     runs = []
     for task in tasks:
-        declared = {mutant.id: mutant.criterion for mutant in read_spec(task).mutants}
+        declared = {mutant.id: mutant.criterion for mutant in getattr(read_spec(task), "mutants", ())}
         folder = task.path / "mutants"
         present = {path.name for path in folder.iterdir() if path.is_dir()} if folder.is_dir() else set()
         stray = sorted(present - set(declared))

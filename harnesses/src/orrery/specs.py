@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 from orrery_core.errors import UserError
 
+from orrery.families import SPEC, family_of
 from orrery.paths import shown
 from orrery.tasks import TaskDir
 
-if TYPE_CHECKING:
-    from orrery_worldedit.spec import TaskSpec
 
-
-def read_spec(task: TaskDir) -> TaskSpec:
-    """Reads `spec.toml` of a world-editing task.
+def read_spec(task: TaskDir) -> Any:
+    """Reads the `spec.toml` of a task; gives the spec model of its family.
 
     Raises:
         UserError: there is none, or it is malformed; every problem is named with its field.
     """
-    from orrery_worldedit.spec import load_spec
-
-    path = task.path / "spec.toml"
+    path = task.path / SPEC
     if not path.exists():
         raise UserError(
             f"{shown(task.path)}: has no spec.toml", mend="write one; CONTRIBUTING.md describes it"
         )
-    return load_spec(path)
+    return family_of(path).load_spec(path)

@@ -53,8 +53,8 @@ def _rejudge(trial_dir: Path, outcome: TrialOutcome) -> Report | None:
     """The new report, or None where the trial has no evidence."""
     from orrery_core.reports import EVIDENCE
     from orrery_core.results import canonical_json
-    from orrery_worldedit.verify import rejudge
 
+    from orrery.families import SPEC, family_of
     from orrery.specs import read_spec
     from orrery.tasks import TaskDir, all_tasks
 
@@ -63,7 +63,7 @@ def _rejudge(trial_dir: Path, outcome: TrialOutcome) -> Report | None:
         return None
     known = {(task.family, task.name): task for task in all_tasks()}
     task = known.get((outcome.family, outcome.task), TaskDir(outcome.task_path))
-    report = rejudge(read_spec(task), verifier)
+    report = family_of(task.path / SPEC).rejudge(read_spec(task), verifier)
     (trial_dir / REJUDGED).write_text(canonical_json(report), encoding="utf-8")
     return report
 

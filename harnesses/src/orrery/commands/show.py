@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 from orrery_core.errors import UserError
 
@@ -10,9 +12,9 @@ from orrery_core.errors import UserError
 @click.argument("path", metavar="TASK|FAMILY")
 @click.option("--verbs", is_flag=True, help="Instead, list the verbs that checks of a family can use.")
 def command(path: str, verbs: bool) -> None:
-    """Show one task: what the agent is asked, the hidden checks by stage, and the mutants.
+    """Show one task: what the agent is asked and how it is judged.
 
-    The checks are for authors and reviewers; an agent never sees them.
+    Hidden checks and mutants are for authors and reviewers; an agent never sees them.
     """
     if verbs:
         _show_verbs(path)
@@ -25,9 +27,31 @@ def command(path: str, verbs: bool) -> None:
     if len(tasks) != 1:
         raise UserError(f"{path}: names {len(tasks)} tasks", mend="name one; `orrery ls` lists them")
     spec = read_spec(tasks[0])
+    describe = _world_model if spec.family == "worldmodel" else _world_editing
     lines = [
-        f"{spec.title}",
-        f"{shown(tasks[0].path)}  level {spec.level}, {spec.genre}, version {spec.version}, {spec.status}",
+        spec.title,
+        shown(tasks[0].path) + f"  version {spec.version}, {spec.status}",
+        "",
+        *describe(spec),
+    ]
+    click.echo("\n".join(lines))
+
+
+def _world_model(spec: Any) -> list[str]:
+    size = spec.size
+    limit = f"{size.seconds} s" + (f" and {size.steps} steps" if size.steps else "")
+    return [
+        f"profile {size.name}: {limit} per experiment, {size.session_seconds} s for the agent",
+        f"judged on {size.windows} windows of hidden test episodes and {size.cases} cases of each scenario",
+        "",
+        "criteria",
+        *(f"  {name}" for name in spec.criteria),
+    ]
+
+
+def _world_editing(spec: Any) -> list[str]:
+    lines = [
+        f"level {spec.level}, {spec.genre}",
         "",
         spec.request.strip(),
         "",
@@ -43,7 +67,7 @@ def command(path: str, verbs: bool) -> None:
         ]
     lines += ["", "mutants"]
     lines += [f"  {mutant.id}  caught by {mutant.criterion}: {mutant.mistake}" for mutant in spec.mutants]
-    click.echo("\n".join(lines))
+    return lines
 
 
 def _show_verbs(family: str) -> None:
